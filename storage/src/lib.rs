@@ -1,0 +1,1 @@
+//! One partition log on disk.

@@ -1,1 +1,6 @@
-//! Server.
+//! A broker that speaks Apache Kafka's wire protocol: sockets, API handlers, coordinators, controller, configuration
+//! and command line. The map of the code is in `ARCHITECTURE.md`.
+
+pub mod api;
+pub mod broker;
+pub mod network;

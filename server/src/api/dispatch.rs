@@ -1,0 +1,85 @@
+//! From a frame to a handler: header, version check, decoding, and a net under panics.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::{Buf, Bytes};
+use kafka_protocol::messages::{ApiKey, RequestHeader};
+use kafka_protocol::protocol::Decodable;
+
+use super::context::RequestContext;
+use super::reply::{CloseReason, Reply};
+use super::table::Dispatched;
+use super::{api, api_versions};
+use crate::broker::Broker;
+
+/// Bytes of the api key, the api version and the correlation id.
+const FIXED_HEADER_BYTES: usize = 8;
+
+/// Decodes the request in `frame` (without its length prefix) into `ctx` and runs its handler.
+pub(crate) fn dispatch(
+    broker: &Arc<Broker>,
+    ctx: &mut RequestContext,
+    mut frame: Bytes,
+) -> Dispatched {
+    let Some(header) = frame.get(..FIXED_HEADER_BYTES) else {
+        return close(
+            ctx,
+            CloseReason::MalformedHeader,
+            "frame is shorter than a request header",
+        );
+    };
+    let mut fixed = header;
+    ctx.api_key = fixed.get_i16();
+    ctx.api_version = fixed.get_i16();
+    ctx.correlation_id = fixed.get_i32();
+    ctx.client_id = None;
+    let Some(entry) = api(ctx.api_key) else {
+        return close(ctx, CloseReason::UnknownApi, "no handler for this api key");
+    };
+    if !(entry.min_version..=entry.max_version).contains(&ctx.api_version) {
+        if entry.key == ApiKey::ApiVersions as i16 {
+            return Dispatched::Done(api_versions::unsupported_version(ctx, entry).into());
+        }
+        return close(
+            ctx,
+            CloseReason::UnsupportedVersion,
+            "api version is not served",
+        );
+    }
+    if let Err(error) = decode_header(ctx, &mut frame) {
+        return close(ctx, CloseReason::MalformedHeader, &error);
+    }
+    if let Some(counters) = broker.network_metrics.api(ctx.api_key) {
+        counters.requests.fetch_add(1, Relaxed);
+    }
+    match catch_unwind(AssertUnwindSafe(|| (entry.dispatch)(broker, ctx, frame))) {
+        Ok(Ok(dispatched)) => dispatched,
+        Ok(Err(error)) => close(ctx, CloseReason::MalformedRequest, &error.to_string()),
+        // The panic hook has logged the message and the place.
+        Err(_) => close(ctx, CloseReason::Internal, "handler panicked"),
+    }
+}
+
+fn decode_header(ctx: &mut RequestContext, frame: &mut Bytes) -> Result<(), String> {
+    let api_key = ApiKey::try_from(ctx.api_key).map_err(|()| "unknown api key".to_string())?;
+    let version = api_key.request_header_version(ctx.api_version);
+    let header = RequestHeader::decode(frame, version).map_err(|error| error.to_string())?;
+    ctx.client_id = header.client_id;
+    Ok(())
+}
+
+fn close(ctx: &RequestContext, reason: CloseReason, detail: &str) -> Dispatched {
+    tracing::warn!(
+        peer = %ctx.peer,
+        listener = ctx.listener.name,
+        api_key = ctx.api_key,
+        api_version = ctx.api_version,
+        client_id = ctx.client_id.as_deref(),
+        %reason,
+        detail,
+        "closing connection"
+    );
+    Dispatched::Done(Reply::Close(reason))
+}

@@ -1,0 +1,74 @@
+//! The Kafka APIs: one file per API under its Kafka name, and the table that leads from an api key to its handler.
+//!
+//! To add an API, write `server/src/api/<kafka_api_name>.rs` with a `handle` function and add two lines here: its `mod`
+//! and its line in the table of its group. ApiVersions is derived from the tables.
+
+use std::sync::LazyLock;
+
+use kafka_protocol::messages::*;
+
+pub mod context;
+pub(crate) mod dispatch;
+pub mod error_code;
+pub mod reply;
+pub mod table;
+
+pub use context::RequestContext;
+pub use reply::{CloseReason, Reply, ResponseBody, ResponseWriter};
+use table::{ApiEntry, api_table};
+
+// Records: produce, fetch and the offsets of a log.
+
+const RECORDS: &[ApiEntry] = api_table! {};
+
+// Topics: metadata of the cluster and changes of it.
+
+const TOPICS: &[ApiEntry] = api_table! {};
+
+// Consumer groups and their offsets.
+
+const GROUPS: &[ApiEntry] = api_table! {};
+
+// Configuration, and the description of brokers.
+
+const BROKERS: &[ApiEntry] = api_table! {};
+
+// The connection itself.
+mod api_versions;
+
+const CONNECTION: &[ApiEntry] = api_table! {
+    sync ApiVersions(ApiVersionsRequest) => api_versions::handle;
+};
+
+const GROUPS_OF_APIS: [&[ApiEntry]; 5] = [RECORDS, TOPICS, GROUPS, BROKERS, CONNECTION];
+
+/// One more than the highest api key that a table may hold.
+pub const API_KEYS: usize = 128;
+
+static BY_KEY: LazyLock<[Option<&'static ApiEntry>; API_KEYS]> = LazyLock::new(|| {
+    let mut by_key = [None; API_KEYS];
+    for entry in GROUPS_OF_APIS.iter().copied().flatten() {
+        if let Some(slot) = usize::try_from(entry.key)
+            .ok()
+            .and_then(|key| by_key.get_mut(key))
+        {
+            *slot = Some(entry);
+        }
+    }
+    by_key
+});
+
+/// The table's line for an api key.
+pub fn api(key: i16) -> Option<&'static ApiEntry> {
+    BY_KEY.get(usize::try_from(key).ok()?).copied().flatten()
+}
+
+/// Every API that is served, by ascending key.
+pub fn apis() -> impl Iterator<Item = &'static ApiEntry> {
+    BY_KEY.iter().copied().flatten()
+}
+
+/// Kafka's name of an api key that has a handler, else "Unknown".
+pub fn api_name(key: i16) -> &'static str {
+    api(key).map_or("Unknown", |entry| entry.name)
+}

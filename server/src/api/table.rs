@@ -1,0 +1,97 @@
+//! The shape of a line in the API table, and the macro that makes one from a handler.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use kafka_protocol::protocol::Request;
+
+use super::context::RequestContext;
+use super::reply::Reply;
+use crate::broker::Broker;
+
+/// A request body that does not parse.
+#[derive(Debug, thiserror::Error)]
+#[error("request body does not parse: {0}")]
+pub struct DecodeError(pub String);
+
+/// What became of a request at the end of its synchronous part.
+pub enum Dispatched {
+    /// The handler has answered or parked.
+    Done(Reply),
+    /// An asynchronous handler runs; the connection starts no other request before it has ended.
+    Running(BoxFuture<'static, Reply>),
+}
+
+/// Decodes a body and runs its handler.
+pub type DispatchFn = fn(&Arc<Broker>, &RequestContext, Bytes) -> Result<Dispatched, DecodeError>;
+
+/// One API: its key, the versions served and the handler.
+pub struct ApiEntry {
+    /// Kafka's api key.
+    pub key: i16,
+    /// Kafka's name of the API, without "Request".
+    pub name: &'static str,
+    /// The lowest version with a handler.
+    pub min_version: i16,
+    /// The highest version with a handler.
+    pub max_version: i16,
+    /// The lowest version that ApiVersions tells; below `min_version` where clients need it (KIP-896: Produce 0).
+    pub advertised_min_version: i16,
+    /// Decodes and handles.
+    pub dispatch: DispatchFn,
+}
+
+/// Decodes a request body at the context's version. Bytes behind it are ignored, as Kafka does.
+pub(crate) fn decode<R: Request>(ctx: &RequestContext, mut body: Bytes) -> Result<R, DecodeError> {
+    R::decode(&mut body, ctx.api_version).map_err(|error| DecodeError(error.to_string()))
+}
+
+/// Makes a table of APIs from lines like these; the versions are those that kafka-protocol knows.
+///
+/// ```ignore
+/// api_table! {
+///     sync Produce(ProduceRequest) => produce::handle, advertised_from 0;
+///     async CreateTopics(CreateTopicsRequest) => create_topics::handle;
+///     sync Fetch(FetchRequest) => fetch::handle, up_to 17;
+/// }
+/// ```
+///
+/// A `sync` handler is `fn(&Arc<Broker>, &RequestContext, XRequest) -> Reply`, an `async` one is
+/// `async fn(Arc<Broker>, RequestContext, XRequest) -> Reply`.
+macro_rules! api_table {
+    ($($kind:ident $name:ident($request:ty) => $handler:path
+        $(, advertised_from $from:literal)? $(, up_to $up_to:literal)?;)*) => {
+        &[$($crate::api::table::ApiEntry {
+            key: <$request as ::kafka_protocol::protocol::Request>::KEY,
+            name: stringify!($name),
+            min_version: <$request as ::kafka_protocol::protocol::Message>::VERSIONS.min,
+            max_version: $crate::api::table::first(
+                &[$($up_to,)? <$request as ::kafka_protocol::protocol::Message>::VERSIONS.max],
+            ),
+            advertised_min_version: $crate::api::table::first(
+                &[$($from,)? <$request as ::kafka_protocol::protocol::Message>::VERSIONS.min],
+            ),
+            dispatch: $crate::api::table::api_table!(@dispatch $kind $request, $handler),
+        }),*]
+    };
+    (@dispatch sync $request:ty, $handler:path) => {
+        |broker, ctx, body| {
+            let request = $crate::api::table::decode::<$request>(ctx, body)?;
+            Ok($crate::api::table::Dispatched::Done($handler(broker, ctx, request)))
+        }
+    };
+    (@dispatch async $request:ty, $handler:path) => {
+        |broker, ctx, body| {
+            let request = $crate::api::table::decode::<$request>(ctx, body)?;
+            let handled = $handler(::std::sync::Arc::clone(broker), ctx.clone(), request);
+            Ok($crate::api::table::Dispatched::Running(Box::pin(handled)))
+        }
+    };
+}
+pub(crate) use api_table;
+
+/// The first number of a list that is not empty.
+pub(crate) const fn first(numbers: &[i16]) -> i16 {
+    numbers[0]
+}

@@ -1,0 +1,36 @@
+//! The broker: builds its parts in order and stops them in reverse.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
+use crate::network::NetworkMetrics;
+
+/// What handlers reach everything through. Each part has a field here; it is built in `Broker::start`.
+pub struct Broker {
+    /// Requests, errors, bytes and connections.
+    pub network_metrics: Arc<NetworkMetrics>,
+    stopping: AtomicBool,
+}
+
+impl Broker {
+    /// Whether the broker has begun to stop. Parked requests answer with what they have.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Waits for `future`, but gives up with `None` when the broker stops. Every connection polls what it has parked
+    /// once the broker begins to stop, so this registers nothing and costs one load a poll. Only for parked replies and
+    /// asynchronous handlers.
+    pub async fn until_stopping<F: Future>(&self, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        poll_fn(|cx| match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if self.is_stopping() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
+    }
+}

@@ -1,0 +1,139 @@
+//! Fetches and starts Apache Kafka 4.4.0, the reference.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::cache::{client_sources, copy_folder, digest, get_or_install, run};
+
+/// The version that everything is compared with.
+pub const VERSION: &str = "4.4.0";
+/// Cluster id of every reference broker.
+const CLUSTER_ID: &str = "5L6g3nShT-eMCtK--X86sw";
+/// Start-up is most of what a short-lived JVM does: take the quick compiler and the simple collector.
+const QUICK_START: [&str; 4] = [
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xshare:auto",
+    "-Xss512k",
+];
+
+const LOG4J: &str = "rootLogger.level=WARN
+rootLogger.appenderRef.c.ref=c
+appender.c.type=Console
+appender.c.name=c
+appender.c.target=SYSTEM_ERR
+appender.c.layout.type=PatternLayout
+appender.c.layout.pattern=[%d] %p %m (%c)%n
+";
+
+/// The folder with `libs/` (Kafka's jars and what they need) and `conf/`, fetched from Maven on first use.
+///
+/// # Errors
+/// When Maven is missing or cannot fetch.
+pub fn home() -> Result<PathBuf> {
+    let pom = client_sources("java").join("pom.xml");
+    let key = digest([fs::read(&pom)?.as_slice(), LOG4J.as_bytes()]);
+    get_or_install(&format!("apache-kafka-{VERSION}-{key}"), |folder| {
+        run(Command::new("mvn")
+            .args(["-q", "-B", "-f"])
+            .arg(&pom)
+            .arg("dependency:copy-dependencies")
+            .arg(format!(
+                "-DoutputDirectory={}",
+                folder.join("libs").display()
+            ))
+            .arg("-Dmdep.useBaseVersion=true"))?;
+        fs::create_dir(folder.join("conf"))?;
+        fs::write(folder.join("conf/log4j2.properties"), LOG4J)?;
+        Ok(())
+    })
+}
+
+/// The class path of Kafka's jars.
+///
+/// # Errors
+/// As [`home`].
+pub fn class_path() -> Result<String> {
+    let home = home()?.display().to_string();
+    Ok(format!("{home}/libs/*:{home}/conf"))
+}
+
+/// `java` with Kafka's class path and `extra` folders before it, set for a quick start.
+///
+/// # Errors
+/// As [`home`].
+pub fn java(heap_mib: u32, extra_class_path: &[&Path]) -> Result<Command> {
+    let mut class_path = class_path()?;
+    for folder in extra_class_path {
+        class_path = format!("{}:{class_path}", folder.display());
+    }
+    let mut command = Command::new("java");
+    command
+        .arg(format!("-Xmx{heap_mib}m"))
+        .args(QUICK_START)
+        .arg("-cp")
+        .arg(class_path);
+    Ok(command)
+}
+
+/// A metadata directory as the storage tool formats it: made once, copied for each new broker.
+fn formatted() -> Result<PathBuf> {
+    get_or_install(&format!("apache-kafka-{VERSION}-formatted"), |folder| {
+        let properties = folder.join("format.properties");
+        let text = format!(
+            "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:1\n\
+             listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:1\ncontroller.listener.names=CONTROLLER\n\
+             log.dirs={}\n",
+            folder.join("data").display()
+        );
+        fs::write(&properties, text)?;
+        run(java(256, &[])?
+            .args(["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"])
+            .arg(&properties))?;
+        Ok(())
+    })
+}
+
+/// The command that starts Apache Kafka with `properties`, formatting its first log directory when empty.
+pub(crate) fn command(
+    properties: &BTreeMap<String, String>,
+    folder: &Path,
+    heap_mib: u32,
+    quick_start: bool,
+) -> Result<Command> {
+    let log_dir = properties.get("log.dirs").context("log.dirs is not set")?;
+    let first = Path::new(log_dir.split(',').next().unwrap_or(log_dir));
+    if !first.join("meta.properties").exists() {
+        copy_folder(&formatted()?.join("data"), first)?;
+    }
+    let file = folder.join("server.properties");
+    let text: String = properties
+        .iter()
+        .map(|(key, value)| format!("{key}={value}\n"))
+        .collect();
+    fs::write(&file, text)?;
+    let mut command = if quick_start {
+        java(heap_mib, &[])?
+    } else {
+        // As kafka-server-start.sh sets it: for measurements.
+        let mut command = Command::new("java");
+        command
+            .arg(format!("-Xms{heap_mib}m"))
+            .arg(format!("-Xmx{heap_mib}m"))
+            .args([
+                "-server",
+                "-XX:+UseG1GC",
+                "-XX:MaxGCPauseMillis=20",
+                "-XX:InitiatingHeapOccupancyPercent=35",
+            ])
+            .arg("-cp")
+            .arg(class_path()?);
+        command
+    };
+    command.arg("kafka.Kafka").arg(file);
+    Ok(command)
+}

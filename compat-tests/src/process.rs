@@ -1,0 +1,162 @@
+//! A child process that cannot outlive the tests.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How often waiting code looks again.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A long-running child whose output goes to a log file.
+///
+/// It is killed when this value is dropped. Should the test process itself die first, a small shell that
+/// waits for the end of its standard input kills the child and removes its folder.
+#[derive(Debug)]
+pub struct ManagedProcess {
+    child: Child,
+    watchdog: Child,
+    log: PathBuf,
+}
+
+impl ManagedProcess {
+    /// Starts `command` with both outputs appended to `log`. `folder` is removed if the tests are killed.
+    ///
+    /// # Errors
+    /// When the program is missing or the log cannot be written.
+    pub fn spawn(mut command: Command, log: &Path, folder: &Path) -> Result<Self> {
+        let output = File::options().create(true).append(true).open(log)?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("cannot start {command:?}"))?;
+        let watchdog = Command::new("sh")
+            .arg("-c")
+            .arg(r#"read -r _; kill -9 "$1" 2>/dev/null; sleep 0.2; rm -rf "$2""#)
+            .arg("watchdog")
+            .arg(child.id().to_string())
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        match watchdog {
+            Ok(watchdog) => Ok(Self {
+                child,
+                watchdog,
+                log: log.to_owned(),
+            }),
+            Err(error) => {
+                let mut child = child;
+                child.kill().ok();
+                child.wait().ok();
+                Err(error).context("cannot start sh")
+            }
+        }
+    }
+
+    /// The child's process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends `signal` to the child.
+    ///
+    /// # Errors
+    /// When it is no longer there.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        Ok(kill_process(pid.context("no process id")?, signal)?)
+    }
+
+    /// The exit status, once the child has ended.
+    ///
+    /// # Errors
+    /// I/O errors of the wait.
+    pub fn exited(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// Waits for the child's end.
+    ///
+    /// # Errors
+    /// When it still runs after `limit`.
+    pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
+        let status = poll(limit, || self.child.try_wait().ok().flatten());
+        match status {
+            Some(status) => Ok(status),
+            None => bail!("process {} still runs after {limit:?}", self.child.id()),
+        }
+    }
+
+    /// `kill -9` and wait for the end.
+    ///
+    /// # Errors
+    /// I/O errors of the wait.
+    pub fn kill(&mut self) -> Result<ExitStatus> {
+        self.child.kill()?;
+        Ok(self.child.wait()?)
+    }
+
+    /// All that the child has written so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read(&self.log)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for ManagedProcess {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+        self.watchdog.kill().ok();
+        self.watchdog.wait().ok();
+    }
+}
+
+/// Asks `probe` until it answers, at most for `limit`.
+pub fn poll<T>(limit: Duration, mut probe: impl FnMut() -> Option<T>) -> Option<T> {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(found) = probe() {
+            return Some(found);
+        }
+        if Instant::now() >= end {
+            return None;
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// As [`poll`], for things that must happen.
+///
+/// # Panics
+/// When `probe` had no answer within `limit`.
+#[track_caller]
+pub fn eventually<T>(limit: Duration, what: &str, probe: impl FnMut() -> Option<T>) -> T {
+    poll(limit, probe).unwrap_or_else(|| panic!("not within {limit:?}: {what}"))
+}
+
+/// A port on 127.0.0.1 that nobody listens on, outside the range that outgoing connections take theirs from.
+///
+/// # Errors
+/// When none of a thousand tries is free.
+pub fn free_port() -> Result<u16> {
+    use std::hash::{BuildHasher, RandomState};
+    let random = RandomState::new();
+    for attempt in 0..1000_u32 {
+        let port = 12_000 + u16::try_from(random.hash_one(attempt) % 20_000)?;
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("no free port on 127.0.0.1")
+}

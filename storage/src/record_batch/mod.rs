@@ -1,0 +1,33 @@
+//! Record batches, Apache Kafka's format version 2 ("magic 2", KIP-98).
+//!
+//! A batch is a header of 61 bytes ([`BatchHeader`]) and its records, which may be compressed as a
+//! whole. The broker stores a batch as it came: only base offset, leader epoch and, where the topic
+//! says so, the timestamp are set ([`patch_header`]), and never in the received bytes.
+//!
+//! | to … | use |
+//! |---|---|
+//! | walk over the batches of a byte slice | [`Batches`] |
+//! | check one | [`verify_crc`], [`validate_produced`] |
+//! | look into one | [`decode_records`], [`ControlRecord`] |
+//! | make one | [`RecordBatchBuilder`] |
+//! | compact some | [`compaction`] |
+
+mod batches;
+mod builder;
+mod codec;
+mod control;
+mod error;
+mod header;
+mod record;
+mod varint;
+
+pub use batches::Batches;
+pub use builder::RecordBatchBuilder;
+pub use codec::{Compression, CompressionCodec, DecompressLimits};
+pub use control::{ControlRecord, EndTransactionMarker};
+pub use error::BatchError;
+pub use header::{
+    BATCH_HEADER_BYTES, BatchHeader, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID,
+    NO_SEQUENCE, NO_TIMESTAMP, TimestampType, patch_header, verify_crc,
+};
+pub use record::{Record, RecordHeader, RecordIter, decode_records};

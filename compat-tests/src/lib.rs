@@ -10,3 +10,4 @@ pub mod cache;
 pub mod each_broker;
 pub mod highwater;
 pub mod process;
+pub mod raw;

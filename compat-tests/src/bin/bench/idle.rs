@@ -7,7 +7,7 @@ use compat_tests::raw::Connection;
 use kafka_protocol::messages::{ApiVersionsRequest, FetchRequest};
 use kafka_protocol::protocol::StrBytes;
 
-use crate::broker::Broker;
+use crate::broker::Bench;
 use crate::load::fetch_frame;
 use crate::process::anonymous_bytes;
 use crate::report::{Figure, figure};
@@ -17,7 +17,7 @@ const CONNECTIONS: usize = 2000;
 const CONSUMERS: usize = 200;
 const WATCHED: Duration = Duration::from_secs(10);
 
-pub(crate) fn idle_connections(broker: &mut Broker, _: &Settings) -> Result<Vec<Figure>> {
+pub(crate) fn idle_connections(broker: &mut Bench, _: &Settings) -> Result<Vec<Figure>> {
     let pid = broker.pid()?;
     let request = ApiVersionsRequest::default()
         .with_client_software_name(StrBytes::from_static_str("bench"))
@@ -58,16 +58,16 @@ pub(crate) fn idle_connections(broker: &mut Broker, _: &Settings) -> Result<Vec<
 }
 
 /// Consumers that ask again every 500 ms, as clients do by default.
-pub(crate) fn idle_consumers(broker: &mut Broker, _: &Settings) -> Result<Vec<Figure>> {
+pub(crate) fn idle_consumers(broker: &mut Bench, _: &Settings) -> Result<Vec<Figure>> {
     long_poll(broker, 500)
 }
 
 /// Consumers whose fetch waits for longer than the measurement takes.
-pub(crate) fn parked_consumers(broker: &mut Broker, _: &Settings) -> Result<Vec<Figure>> {
+pub(crate) fn parked_consumers(broker: &mut Bench, _: &Settings) -> Result<Vec<Figure>> {
     long_poll(broker, 25_000)
 }
 
-fn long_poll(broker: &mut Broker, max_wait_ms: i32) -> Result<Vec<Figure>> {
+fn long_poll(broker: &mut Bench, max_wait_ms: i32) -> Result<Vec<Figure>> {
     let topics = broker.create_topics(1, 10, &[])?;
     let pid = broker.pid()?;
     let stop = std::sync::atomic::AtomicBool::new(false);

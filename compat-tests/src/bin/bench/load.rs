@@ -6,9 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
-use compat_tests::raw::{Batch, Connection, encode_frame};
+use compat_tests::raw::{Batch, Connection, Frame, encode_frame};
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::{FetchRequest, ProduceRequest};
@@ -188,18 +188,7 @@ pub(crate) fn produce_threads(load: ProduceLoad<'_>) -> Result<Vec<LoadThread<'_
 
 fn produce(load: ProduceLoad<'_>, frame: Bytes, window: &Window) -> Result<Samples> {
     let mut connection = Connection::open(load.address)?;
-    connection.write(&frame)?;
-    let first = connection
-        .read_frame()?
-        .context("closed at the first produce")?;
-    let reply = first.decode::<ProduceRequest>(PRODUCE_VERSION)?;
-    for partition in reply
-        .responses
-        .iter()
-        .flat_map(|topic| &topic.partition_responses)
-    {
-        ensure!(partition.error_code == 0, "produce: {partition:?}");
-    }
+    let first = first_reply(&mut connection, &frame)?;
     let reply_bytes = 4 + first.0.len();
     // correlation id, header tags, array, name, array, partition index; see ProduceResponse v9
     let error_at = 4 + 4 + 1 + 1 + 1 + load.topic.len() + 1 + 4;
@@ -237,6 +226,29 @@ fn produce(load: ProduceLoad<'_>, frame: Bytes, window: &Window) -> Result<Sampl
         }
     }
     Ok(samples)
+}
+
+/// Appends one batch; a leader that was just elected may not know of it at once.
+fn first_reply(connection: &mut Connection, frame: &[u8]) -> Result<Frame> {
+    let began = Instant::now();
+    loop {
+        connection.write(frame)?;
+        let first = connection
+            .read_frame()?
+            .context("closed at the first produce")?;
+        let reply = first.decode::<ProduceRequest>(PRODUCE_VERSION)?;
+        let mut partitions = reply
+            .responses
+            .iter()
+            .flat_map(|topic| &topic.partition_responses);
+        match partitions.find(|partition| partition.error_code != 0) {
+            None => return Ok(first),
+            Some(_) if began.elapsed() < Duration::from_secs(10) => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Some(partition) => bail!("produce: {partition:?}"),
+        }
+    }
 }
 
 /// Copies of one frame in a ring, so that several are sent in one write.

@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p compat-tests --bin bench -- --help`
 //!
-//! It measures and asserts nothing. Compare figures of one run only: the two brokers are measured
+//! Highwater is built for release, or taken from `HIGHWATER_BIN`; `TMPDIR` says where data directories
+//! are made. It measures and asserts nothing. Compare figures of one run only: the two brokers are measured
 //! next to each other, round by round, and a ratio is the median of the rounds' ratios.
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 
@@ -14,16 +15,22 @@ mod report;
 mod restarts;
 mod workloads;
 
-use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
-use clap::Parser;
+use anyhow::{Result, ensure};
+use clap::{Parser, ValueEnum};
+use compat_tests::broker::BrokerKind;
 
-use broker::{Broker, Product, Programs};
+use broker::Bench;
 use report::{Report, figure};
 use workloads::{ALL, Settings, Setup, Workload};
+
+/// Which broker.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Product {
+    Highwater,
+    Kafka,
+}
 
 /// Benchmark of Highwater against Apache Kafka.
 #[derive(Parser)]
@@ -46,15 +53,6 @@ struct Arguments {
     /// List the workloads and stop.
     #[arg(long)]
     list: bool,
-    /// The highwater binary; built for release when absent.
-    #[arg(long)]
-    highwater: Option<PathBuf>,
-    /// Folder of Apache Kafka 4.4.0's jars.
-    #[arg(long, env = "KAFKA_LIBS")]
-    kafka_libs: Option<PathBuf>,
-    /// Where data directories are made.
-    #[arg(long)]
-    data: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
@@ -74,36 +72,27 @@ fn main() -> Result<()> {
         "no workload has such a name; see --list"
     );
     let products = match arguments.product {
-        Some(product) => vec![product],
-        None => vec![Product::Highwater, Product::Kafka],
+        Some(Product::Highwater) => vec![BrokerKind::Highwater],
+        Some(Product::Kafka) => vec![BrokerKind::ApacheKafka],
+        None => vec![BrokerKind::Highwater, BrokerKind::ApacheKafka],
     };
-    let programs = programs(&arguments)?;
-    let data = arguments.data.clone().unwrap_or_else(std::env::temp_dir);
     let settings = Settings {
         measured: Duration::from_secs_f64(arguments.seconds),
     };
     let mut report = Report::default();
-    let mut shared: Vec<Broker> = Vec::new();
+    let mut shared: Vec<Bench> = Vec::new();
     for workload in chosen {
         let rounds = arguments.rounds.unwrap_or(workload.rounds);
         eprintln!("{}: {rounds} rounds", workload.name);
         let result = match workload.setup {
             Setup::Fresh => {
                 shared.clear();
-                fresh(
-                    workload,
-                    rounds,
-                    &products,
-                    &programs,
-                    &data,
-                    &settings,
-                    &mut report,
-                )
+                fresh(workload, rounds, &products, &settings, &mut report)
             }
             Setup::Shared => {
                 if shared.is_empty() {
                     for product in &products {
-                        shared.push(Broker::start(*product, &programs, &data)?.0);
+                        shared.push(Bench::start(*product)?.0);
                     }
                 }
                 alternate(workload, rounds, &mut shared, &settings, &mut report)
@@ -125,7 +114,7 @@ fn main() -> Result<()> {
 fn alternate(
     workload: &Workload,
     rounds: usize,
-    brokers: &mut [Broker],
+    brokers: &mut [Bench],
     settings: &Settings,
     report: &mut Report,
 ) -> Result<()> {
@@ -138,7 +127,7 @@ fn alternate(
             let at = (i + round) % brokers.len();
             let broker = &mut brokers[at];
             let figures = (workload.run)(broker, settings)?;
-            report.add(workload.name, broker.product, round, figures);
+            report.add(workload.name, broker.kind(), round, figures);
         }
     }
     Ok(())
@@ -147,15 +136,13 @@ fn alternate(
 fn fresh(
     workload: &Workload,
     rounds: usize,
-    products: &[Product],
-    programs: &Programs,
-    data: &std::path::Path,
+    products: &[BrokerKind],
     settings: &Settings,
     report: &mut Report,
 ) -> Result<()> {
     for round in 0..rounds {
         for product in products {
-            let (mut broker, ready) = Broker::start(*product, programs, data)?;
+            let (mut broker, ready) = Bench::start(*product)?;
             let mut figures = (workload.run)(&mut broker, settings)?;
             if workload.name == "ready-empty" {
                 figures.push(figure(
@@ -168,49 +155,4 @@ fn fresh(
         }
     }
     Ok(())
-}
-
-fn programs(arguments: &Arguments) -> Result<Programs> {
-    let highwater = match &arguments.highwater {
-        Some(path) => path.clone(),
-        None if arguments.product == Some(Product::Kafka) => PathBuf::new(),
-        None => build_highwater()?,
-    };
-    let kafka_jars = match &arguments.kafka_libs {
-        Some(path) => path.clone(),
-        None => {
-            let home = std::env::var_os("HOME").context("HOME is not set")?;
-            PathBuf::from(home).join(".cache/apache-kafka-4.4.0/libs")
-        }
-    };
-    if arguments.product != Some(Product::Highwater) && !kafka_jars.is_dir() {
-        bail!("Apache Kafka's jars are not in {}", kafka_jars.display());
-    }
-    Ok(Programs {
-        highwater,
-        kafka_jars,
-    })
-}
-
-/// Builds the broker beside this program.
-fn build_highwater() -> Result<PathBuf> {
-    let status = Command::new(env!("CARGO"))
-        .args([
-            "build",
-            "--release",
-            "--quiet",
-            "-p",
-            "highwater",
-            "--bin",
-            "highwater",
-        ])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status()?;
-    ensure!(status.success(), "building highwater failed");
-    let here = std::env::current_exe()?;
-    let release = here
-        .parent()
-        .and_then(|dir| dir.parent())
-        .context("no target directory")?;
-    Ok(release.join("release").join("highwater"))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::broker::Product;
+use compat_tests::broker::BrokerKind;
 
 /// One measured figure.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl Report {
     pub(crate) fn add(
         &mut self,
         workload: &'static str,
-        product: Product,
+        kind: BrokerKind,
         round: usize,
         figures: Vec<Figure>,
     ) {
@@ -58,9 +58,9 @@ impl Report {
                     self.rows.len() - 1
                 });
             let row = &mut self.rows[at].1;
-            match product {
-                Product::Highwater => row.highwater.insert(round, figure.value),
-                Product::Kafka => row.kafka.insert(round, figure.value),
+            match kind {
+                BrokerKind::Highwater => row.highwater.insert(round, figure.value),
+                BrokerKind::ApacheKafka => row.kafka.insert(round, figure.value),
             };
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use rustix::fs::Advice;
 
-use crate::broker::Broker;
+use crate::broker::Bench;
 use crate::load::{
     FetchLoad, Length, ProduceLoad, fetch_threads, fill, produce_threads, run_window,
 };
@@ -15,15 +15,15 @@ use crate::process::{anonymous_bytes, disk_read_bytes};
 use crate::report::{Figure, figure};
 use crate::workloads::{MIB, Settings};
 
-pub(crate) fn partitions_1000(broker: &mut Broker, _: &Settings) -> Result<Vec<Figure>> {
+pub(crate) fn partitions_1000(broker: &mut Bench, _: &Settings) -> Result<Vec<Figure>> {
     partitions(broker, 1)
 }
 
-pub(crate) fn partitions_10000(broker: &mut Broker, _: &Settings) -> Result<Vec<Figure>> {
+pub(crate) fn partitions_10000(broker: &mut Bench, _: &Settings) -> Result<Vec<Figure>> {
     partitions(broker, 10)
 }
 
-fn partitions(broker: &mut Broker, topics: usize) -> Result<Vec<Figure>> {
+fn partitions(broker: &mut Bench, topics: usize) -> Result<Vec<Figure>> {
     std::thread::sleep(Duration::from_secs(1));
     let memory_before = anonymous_bytes(broker.pid()?)? as f64;
     let began = Instant::now();
@@ -54,13 +54,13 @@ fn partitions(broker: &mut Broker, topics: usize) -> Result<Vec<Figure>> {
 }
 
 /// 1 KB batches, one in flight, timed alone and again while two connections read old data.
-pub(crate) fn fetch_old(broker: &mut Broker, _: &Settings) -> Result<Vec<Figure>> {
+pub(crate) fn fetch_old(broker: &mut Bench, _: &Settings) -> Result<Vec<Figure>> {
     let old = broker.create_topics(1, 2, &[])?;
     let live = broker.create_topics(1, 1, &[])?;
     fill(broker.address, &old[0], 2, 64 << 10, 2 << 30)?;
     // A broker that maps its files would keep the pages: they are dropped while it is down.
     broker.stop()?;
-    drop_from_page_cache(&broker.data_dir())?;
+    drop_from_page_cache(broker.data_dir())?;
     broker.start_again(&[old[0].clone(), live[0].clone()])?;
     let pid = broker.pid()?;
     let produce = ProduceLoad {
@@ -151,7 +151,7 @@ fn drop_from_page_cache(dir: &Path) -> Result<()> {
 }
 
 /// Kills the broker with little and with much data on disk; most of it lies in rolled segments.
-pub(crate) fn ready_after_kill(broker: &mut Broker, _: &Settings) -> Result<Vec<Figure>> {
+pub(crate) fn ready_after_kill(broker: &mut Bench, _: &Settings) -> Result<Vec<Figure>> {
     let config = [("segment.bytes", "67108864")];
     let few = broker.create_topics(1, 4, &config)?;
     fill(broker.address, &few[0], 4, 64 << 10, 512 << 20)?;
@@ -165,7 +165,7 @@ pub(crate) fn ready_after_kill(broker: &mut Broker, _: &Settings) -> Result<Vec<
     ])
 }
 
-fn kill_and_start(broker: &mut Broker, topics: &[String]) -> Result<Duration> {
+fn kill_and_start(broker: &mut Bench, topics: &[String]) -> Result<Duration> {
     // Time for the recovery point to follow the rolled segments.
     std::thread::sleep(Duration::from_secs(2));
     broker.kill()?;

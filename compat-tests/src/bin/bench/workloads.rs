@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::broker::{Broker, Product};
+use compat_tests::broker::BrokerKind;
+
+use crate::broker::Bench;
 use crate::load::{
     FetchLoad, Length, ProduceLoad, Samples, fetch_threads, fill, produce_threads, run_window,
 };
@@ -29,7 +31,7 @@ pub(crate) struct Workload {
     pub(crate) setup: Setup,
     /// Rounds when the command line names none.
     pub(crate) rounds: usize,
-    pub(crate) run: fn(&mut Broker, &Settings) -> Result<Vec<Figure>>,
+    pub(crate) run: fn(&mut Bench, &Settings) -> Result<Vec<Figure>>,
 }
 
 /// From the command line.
@@ -138,7 +140,7 @@ pub(crate) fn cpu_seconds(before: &Used, after: &Used) -> f64 {
     after.cpu.saturating_sub(before.cpu).as_secs_f64()
 }
 
-fn ready_empty(broker: &mut Broker, _: &Settings) -> Result<Vec<Figure>> {
+fn ready_empty(broker: &mut Bench, _: &Settings) -> Result<Vec<Figure>> {
     // The time to ready was taken when this broker was started; see the caller.
     std::thread::sleep(Duration::from_millis(500));
     let before = used(broker.pid()?)?;
@@ -154,20 +156,20 @@ fn ready_empty(broker: &mut Broker, _: &Settings) -> Result<Vec<Figure>> {
     ])
 }
 
-fn produce_64k(broker: &mut Broker, settings: &Settings) -> Result<Vec<Figure>> {
+fn produce_64k(broker: &mut Bench, settings: &Settings) -> Result<Vec<Figure>> {
     produce(broker, settings, 64 << 10, 4, 8)
 }
 
-fn produce_1k(broker: &mut Broker, settings: &Settings) -> Result<Vec<Figure>> {
+fn produce_1k(broker: &mut Bench, settings: &Settings) -> Result<Vec<Figure>> {
     produce(broker, settings, 1 << 10, 4, 8)
 }
 
-fn produce_1k_one(broker: &mut Broker, settings: &Settings) -> Result<Vec<Figure>> {
+fn produce_1k_one(broker: &mut Bench, settings: &Settings) -> Result<Vec<Figure>> {
     produce(broker, settings, 1 << 10, 1, 1)
 }
 
 fn produce(
-    broker: &mut Broker,
+    broker: &mut Bench,
     settings: &Settings,
     batch_bytes: usize,
     connections: usize,
@@ -186,7 +188,7 @@ fn produce(
         run_window(settings.length(), produce_threads(load)?, || used(pid))?;
     broker.delete_topics(&topics)?;
     let requests_per_second = samples.requests as f64 / elapsed.as_secs_f64();
-    let mut figures = vec![figure("throughput", "requests/s", requests_per_second)];
+    let mut figures = vec![figure("requests", "1/s", requests_per_second)];
     figures.extend(load_figures(samples, elapsed, &before, &after));
     Ok(figures)
 }
@@ -213,7 +215,7 @@ pub(crate) fn load_figures(
     ]
 }
 
-fn fetch_fresh(broker: &mut Broker, settings: &Settings) -> Result<Vec<Figure>> {
+fn fetch_fresh(broker: &mut Bench, settings: &Settings) -> Result<Vec<Figure>> {
     let topics = broker.create_topics(1, 2, &[])?;
     let topic = &topics[0];
     fill(broker.address, topic, 2, 64 << 10, 512 << 20)?;
@@ -235,7 +237,7 @@ fn fetch_fresh(broker: &mut Broker, settings: &Settings) -> Result<Vec<Figure>> 
     Ok(load_figures(samples, elapsed, &before, &after))
 }
 
-fn memory_steady(broker: &mut Broker, _: &Settings) -> Result<Vec<Figure>> {
+fn memory_steady(broker: &mut Bench, _: &Settings) -> Result<Vec<Figure>> {
     let pid = broker.pid()?;
     let mut seen = Vec::new();
     for _ in 0..10 {
@@ -249,7 +251,7 @@ fn memory_steady(broker: &mut Broker, _: &Settings) -> Result<Vec<Figure>> {
     }
     let first = *seen.first().context("no rounds")?;
     let last = *seen.last().context("no rounds")?;
-    if broker.product == Product::Highwater {
+    if broker.kind() == BrokerKind::Highwater {
         eprintln!("  anonymous MiB after each round: {seen:.1?}");
     }
     Ok(vec![

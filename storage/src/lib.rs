@@ -6,6 +6,7 @@ pub mod errors;
 pub mod log;
 pub mod log_config;
 pub mod log_manager;
+pub mod producer_state;
 pub mod record_batch;
 pub mod types;
 

@@ -31,3 +31,6 @@ pub use header::{
     NO_SEQUENCE, NO_TIMESTAMP, TimestampType, patch_header, verify_crc,
 };
 pub use record::{Record, RecordHeader, RecordIter, decode_records};
+
+pub(crate) use header::{decrement_sequence, increment_sequence};
+pub(crate) use record::RawRecord;

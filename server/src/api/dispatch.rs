@@ -2,7 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::{Buf, Bytes};
 use kafka_protocol::messages::{ApiKey, RequestHeader};
@@ -13,6 +12,7 @@ use super::reply::{CloseReason, Reply};
 use super::table::Dispatched;
 use super::{api, api_versions};
 use crate::broker::Broker;
+use crate::network::RequestHandler;
 
 /// Bytes of the api key, the api version and the correlation id.
 const FIXED_HEADER_BYTES: usize = 8;
@@ -51,9 +51,7 @@ pub(crate) fn dispatch(
     if let Err(error) = decode_header(ctx, &mut frame) {
         return close(ctx, CloseReason::MalformedHeader, &error);
     }
-    if let Some(counters) = broker.network_metrics.api(ctx.api_key) {
-        counters.requests.fetch_add(1, Relaxed);
-    }
+    ctx.metrics.count_request(ctx.api_key);
     match catch_unwind(AssertUnwindSafe(|| (entry.dispatch)(broker, ctx, frame))) {
         Ok(Ok(dispatched)) => dispatched,
         Ok(Err(error)) => close(ctx, CloseReason::MalformedRequest, &error.to_string()),
@@ -82,4 +80,10 @@ fn close(ctx: &RequestContext, reason: CloseReason, detail: &str) -> Dispatched 
         "closing connection"
     );
     Dispatched::Done(Reply::Close(reason))
+}
+
+impl RequestHandler for Broker {
+    fn handle(self: &Arc<Self>, ctx: &mut RequestContext, frame: Bytes) -> Dispatched {
+        dispatch(self, ctx, frame)
+    }
 }

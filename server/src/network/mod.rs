@@ -1,7 +1,13 @@
 //! Sockets: listeners and their acceptors, connections, frames, and the order of responses.
 
+mod acceptor;
+mod connection;
+mod frame;
 mod listener;
 mod metrics;
+mod response_queue;
+mod server;
 
-pub use listener::Listener;
-pub use metrics::NetworkMetrics;
+pub use listener::{BindError, Listener, ListenerConfig};
+pub use metrics::{ApiCounters, NetworkMetrics, TIME_BUCKETS};
+pub use server::{NetworkConfig, RequestHandler, SocketServer};

@@ -1,0 +1,288 @@
+//! The socket server: its listeners, the connections that are open, and their end.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
+
+use super::acceptor;
+use super::listener::{self, BindError, Listener, ListenerConfig};
+use super::metrics::NetworkMetrics;
+use crate::api::RequestContext;
+use crate::api::table::Dispatched;
+
+/// Serves requests; the broker in production.
+pub trait RequestHandler: Send + Sync + 'static {
+    /// Handles the request in `frame` (without its length prefix) and leaves its header in `ctx`.
+    fn handle(self: &Arc<Self>, ctx: &mut RequestContext, frame: Bytes) -> Dispatched;
+}
+
+/// The bounds and socket options of the network layer, under Kafka's names.
+#[derive(Debug, Clone)]
+pub struct NetworkConfig {
+    /// The largest request, without its length prefix.
+    pub socket_request_max_bytes: usize,
+    /// `None` leaves the size to the operating system (-1 in the configuration).
+    pub socket_receive_buffer_bytes: Option<usize>,
+    /// `None` leaves the size to the operating system (-1 in the configuration).
+    pub socket_send_buffer_bytes: Option<usize>,
+    /// Connections that the kernel queues for us.
+    pub socket_listen_backlog_size: u32,
+    /// How long a connection may be silent with nothing outstanding; `None` for ever.
+    pub connections_max_idle: Option<Duration>,
+    /// At so many connections the broker accepts no other until one ends.
+    pub max_connections: usize,
+    /// At so many connections from one address a further one is closed.
+    pub max_connections_per_ip: usize,
+    /// Exceptions from `max_connections_per_ip`.
+    pub max_connections_per_ip_overrides: HashMap<IpAddr, usize>,
+}
+
+impl Default for NetworkConfig {
+    /// Kafka's defaults, but with socket buffers that the operating system sizes.
+    fn default() -> Self {
+        NetworkConfig {
+            socket_request_max_bytes: 100 * 1024 * 1024,
+            socket_receive_buffer_bytes: None,
+            socket_send_buffer_bytes: None,
+            socket_listen_backlog_size: 50,
+            connections_max_idle: Some(Duration::from_secs(600)),
+            max_connections: usize::MAX,
+            max_connections_per_ip: usize::MAX,
+            max_connections_per_ip_overrides: HashMap::new(),
+        }
+    }
+}
+
+/// What acceptors and connections share.
+pub(super) struct Shared {
+    pub(super) config: NetworkConfig,
+    pub(super) metrics: Arc<NetworkMetrics>,
+    pub(super) permits: Arc<Semaphore>,
+    stopping: AtomicBool,
+    aborting: AtomicBool,
+    next_connection_id: AtomicU64,
+    open: Mutex<OpenConnections>,
+    one_closed: Notify,
+}
+
+#[derive(Default)]
+struct OpenConnections {
+    wakers: HashMap<u64, Arc<AtomicWaker>>,
+    by_ip: HashMap<IpAddr, usize>,
+}
+
+/// `max.connections.per.ip` is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooManyFromAddress;
+
+impl Shared {
+    /// Enters a new connection into the books; the guard takes it out.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        ip: IpAddr,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<OpenConnection, TooManyFromAddress> {
+        let ip = ip.to_canonical();
+        let limit = self.config.max_connections_per_ip_overrides.get(&ip);
+        let limit = *limit.unwrap_or(&self.config.max_connections_per_ip);
+        let id = self.next_connection_id.fetch_add(1, Ordering::Relaxed);
+        let waker = Arc::new(AtomicWaker::new());
+        {
+            let mut open = self.open.lock();
+            let from_ip = open.by_ip.entry(ip).or_default();
+            if *from_ip >= limit {
+                if *from_ip == 0 {
+                    open.by_ip.remove(&ip);
+                }
+                return Err(TooManyFromAddress);
+            }
+            *from_ip += 1;
+            open.wakers.insert(id, Arc::clone(&waker));
+        }
+        self.metrics.connections.fetch_add(1, Ordering::Relaxed);
+        self.metrics
+            .connections_accepted
+            .fetch_add(1, Ordering::Relaxed);
+        Ok(OpenConnection {
+            shared: Arc::clone(self),
+            id,
+            ip,
+            waker,
+            registered: false,
+            _permit: permit,
+        })
+    }
+
+    fn close(&self, id: u64, ip: IpAddr) {
+        {
+            let mut open = self.open.lock();
+            open.wakers.remove(&id);
+            if let Some(from_ip) = open.by_ip.get_mut(&ip) {
+                *from_ip -= 1;
+                if *from_ip == 0 {
+                    open.by_ip.remove(&ip);
+                }
+            }
+        }
+        self.metrics.connections.fetch_sub(1, Ordering::Relaxed);
+        self.one_closed.notify_waiters();
+    }
+
+    fn wake_all(&self) {
+        let wakers: Vec<_> = self.open.lock().wakers.values().cloned().collect();
+        wakers.iter().for_each(|waker| waker.wake());
+    }
+
+    async fn until_all_closed(&self) {
+        loop {
+            let closed = self.one_closed.notified();
+            if self.open.lock().wakers.is_empty() {
+                return;
+            }
+            closed.await;
+        }
+    }
+}
+
+/// A connection's entry in the books of the server; dropping it takes the connection out.
+pub(super) struct OpenConnection {
+    shared: Arc<Shared>,
+    id: u64,
+    ip: IpAddr,
+    waker: Arc<AtomicWaker>,
+    registered: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl OpenConnection {
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(super) fn limits(&self) -> &NetworkConfig {
+        &self.shared.config
+    }
+
+    /// Registers the task that is woken when the server stops. A task keeps its waker for life.
+    pub(super) fn register(&mut self, waker: &Waker) {
+        if !self.registered {
+            self.waker.register(waker);
+            self.registered = true;
+        }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.shared.stopping.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_aborting(&self) -> bool {
+        self.shared.aborting.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.shared.close(self.id, self.ip);
+    }
+}
+
+/// The listeners of a broker. Bound first, so that ports are known; started when the broker can serve.
+pub struct SocketServer {
+    shared: Arc<Shared>,
+    listeners: Vec<Arc<Listener>>,
+    sockets: Vec<TcpListener>,
+    acceptors: Vec<JoinHandle<()>>,
+}
+
+impl SocketServer {
+    /// Binds every listener; none is accepted from yet. Must run inside a tokio runtime.
+    pub fn bind(
+        listeners: &[ListenerConfig],
+        config: NetworkConfig,
+        metrics: Arc<NetworkMetrics>,
+    ) -> Result<Self, BindError> {
+        let mut bound = Vec::new();
+        let mut sockets = Vec::new();
+        for listener in listeners {
+            let (listener, socket) = listener::bind(listener, &config)?;
+            bound.push(listener);
+            sockets.push(socket);
+        }
+        let permits = config.max_connections.min(Semaphore::MAX_PERMITS);
+        let shared = Shared {
+            config,
+            metrics,
+            permits: Arc::new(Semaphore::new(permits)),
+            stopping: AtomicBool::new(false),
+            aborting: AtomicBool::new(false),
+            next_connection_id: AtomicU64::new(1),
+            open: Mutex::default(),
+            one_closed: Notify::new(),
+        };
+        Ok(SocketServer {
+            shared: Arc::new(shared),
+            listeners: bound,
+            sockets,
+            acceptors: Vec::new(),
+        })
+    }
+
+    /// The bound listeners with their real ports, in the order of the configuration.
+    pub fn listeners(&self) -> &[Arc<Listener>] {
+        &self.listeners
+    }
+
+    /// Begins to accept and to serve.
+    pub fn start<H: RequestHandler>(&mut self, handler: &Arc<H>) {
+        for (socket, listener) in self.sockets.drain(..).zip(&self.listeners) {
+            let accepting = acceptor::accept(
+                socket,
+                Arc::clone(listener),
+                Arc::clone(handler),
+                Arc::clone(&self.shared),
+            );
+            self.acceptors.push(tokio::spawn(accepting));
+        }
+    }
+
+    /// Stops accepting, lets every connection send what it has parked, and closes them. What is not done after `grace`
+    /// is cut off.
+    pub async fn stop(mut self, grace: Duration) {
+        self.sockets.clear();
+        for acceptor in &self.acceptors {
+            acceptor.abort();
+        }
+        for acceptor in self.acceptors.drain(..) {
+            // Either aborted or ended by itself; there is no result to look at.
+            let _ = acceptor.await;
+        }
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.wake_all();
+        if tokio::time::timeout(grace, self.shared.until_all_closed())
+            .await
+            .is_err()
+        {
+            let left = self.shared.open.lock().wakers.len();
+            tracing::warn!(
+                connections = left,
+                "cutting off connections that did not end in time"
+            );
+            self.shared.aborting.store(true, Ordering::Release);
+            self.shared.wake_all();
+            let cut_off = tokio::time::timeout(grace, self.shared.until_all_closed()).await;
+            if cut_off.is_err() {
+                tracing::warn!("connections are still busy");
+            }
+        }
+    }
+}

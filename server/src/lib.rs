@@ -3,4 +3,5 @@
 
 pub mod api;
 pub mod broker;
+pub mod coordinator;
 pub mod network;

@@ -1,0 +1,95 @@
+//! The group coordinator: consumer groups of the classic protocol and the offsets they commit.
+//!
+//! A group belongs to the partition of `__consumer_offsets` that [`partition_for`] names, and is served by the leader
+//! of that partition. Three layers, each knowing only the one below it:
+//!
+//! - [`runtime`]: [`GroupCoordinator`], one lock and one timer task for each partition led here, parked requests,
+//!   appends that wait to be committed, loading and unloading;
+//! - [`state`]: [`GroupShard`], all groups of one partition as a state machine without I/O, clock and randomness. Time
+//!   and names of new members are arguments; replies to parked requests and records to append are return values;
+//! - [`records`]: the keys and values of `__consumer_offsets` in Kafka's own encoding.
+//!
+//! [`offsets_log`] is the seam to the replicated log.
+
+use std::sync::Arc;
+
+pub mod offsets_log;
+pub mod records;
+pub mod runtime;
+pub mod state;
+
+pub use offsets_log::OffsetsLog;
+pub use runtime::GroupCoordinator;
+pub use state::GroupShard;
+
+/// The internal topic that holds groups and committed offsets.
+pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
+
+/// A group's id.
+pub type GroupId = Arc<str>;
+
+/// A member's id, made by the coordinator.
+pub type MemberId = Arc<str>;
+
+/// The settings of the group coordinator, under their Kafka names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupConfig {
+    /// `group.min.session.timeout.ms`
+    pub min_session_timeout_ms: i32,
+    /// `group.max.session.timeout.ms`
+    pub max_session_timeout_ms: i32,
+    /// `group.initial.rebalance.delay.ms`: how long the first rebalance of an empty group waits for more members.
+    pub initial_rebalance_delay_ms: i64,
+    /// `group.max.size`: members that a group may have.
+    pub max_size: usize,
+    /// `offset.metadata.max.bytes`, compared with the number of UTF-16 units as Kafka does.
+    pub offset_metadata_max_bytes: usize,
+    /// `offsets.retention.minutes`, in milliseconds.
+    pub offsets_retention_ms: i64,
+    /// `offsets.retention.check.interval.ms`
+    pub offsets_retention_check_interval_ms: i64,
+    /// `offsets.commit.timeout.ms`: how long a commit waits for the replicas of its partition.
+    pub offset_commit_timeout_ms: i64,
+}
+
+impl Default for GroupConfig {
+    fn default() -> Self {
+        GroupConfig {
+            min_session_timeout_ms: 6_000,
+            max_session_timeout_ms: 1_800_000,
+            initial_rebalance_delay_ms: 3_000,
+            max_size: usize::MAX,
+            offset_metadata_max_bytes: 4_096,
+            offsets_retention_ms: 7 * 24 * 60 * 60 * 1_000,
+            offsets_retention_check_interval_ms: 600_000,
+            offset_commit_timeout_ms: 5_000,
+        }
+    }
+}
+
+/// The partition of `__consumer_offsets` that a group belongs to: Java's `String.hashCode` without its sign, modulo the
+/// number of partitions, so that a data directory of Apache Kafka keeps its groups.
+pub fn partition_for(group_id: &str, partitions: i32) -> i32 {
+    let hash = group_id.encode_utf16().fold(0_i32, |hash, unit| {
+        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+    });
+    (hash & i32::MAX) % partitions.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partition_is_that_of_java() {
+        // "g1".hashCode() == 3242, "polygenelubricants".hashCode() == Integer.MIN_VALUE, as Java computes them.
+        assert_eq!(partition_for("g1", 50), 3242 % 50);
+        assert_eq!(partition_for("", 50), 0);
+        assert_eq!(partition_for("polygenelubricants", 50), 0);
+        // Two UTF-16 units: 0xD83D * 31 + 0xDE00.
+        assert_eq!(
+            partition_for("\u{1F600}", 1_000_000),
+            (0xD83D * 31 + 0xDE00) % 1_000_000
+        );
+    }
+}

@@ -1,5 +1,8 @@
 //! Every error of every crate as Kafka's error code, in one place.
 
+use highwater_replication::runtime::error::PartitionError;
+use highwater_replication::state::fencing::EpochFence;
+use highwater_storage::{AppendError, ReadError, StorageError};
 use kafka_protocol::ResponseError;
 
 /// The Kafka error that a client is answered with.
@@ -11,5 +14,69 @@ pub trait ErrorCode {
 impl ErrorCode for ResponseError {
     fn error_code(&self) -> ResponseError {
         *self
+    }
+}
+
+impl ErrorCode for StorageError {
+    fn error_code(&self) -> ResponseError {
+        match self {
+            Self::UnknownPartition(_) | Self::Closed(_) => ResponseError::NotLeaderOrFollower,
+            Self::OffsetOutOfRange { .. } => ResponseError::OffsetOutOfRange,
+            Self::InconsistentTopicId { .. } => ResponseError::InconsistentTopicId,
+            Self::Io { .. }
+            | Self::Corrupt { .. }
+            | Self::DirectoryInUse { .. }
+            | Self::Offline { .. } => ResponseError::KafkaStorageError,
+        }
+    }
+}
+
+impl ErrorCode for AppendError {
+    fn error_code(&self) -> ResponseError {
+        match self {
+            Self::CorruptMessage(_) => ResponseError::CorruptMessage,
+            Self::InvalidRecord { .. } => ResponseError::InvalidRecord,
+            Self::InvalidTimestamp { .. } => ResponseError::InvalidTimestamp,
+            Self::MessageTooLarge { .. } => ResponseError::MessageTooLarge,
+            Self::RecordListTooLarge { .. } => ResponseError::RecordListTooLarge,
+            Self::UnsupportedCompressionType(_) => ResponseError::UnsupportedCompressionType,
+            Self::OutOfOrderSequence(_) => ResponseError::OutOfOrderSequenceNumber,
+            Self::DuplicateSequence(_) => ResponseError::DuplicateSequenceNumber,
+            Self::InvalidProducerEpoch(_) => ResponseError::InvalidProducerEpoch,
+            Self::InvalidTxnState(_) => ResponseError::InvalidTxnState,
+            Self::TransactionCoordinatorFenced(_) => ResponseError::TransactionCoordinatorFenced,
+            // Only a follower appends at given offsets; no client is ever told.
+            Self::UnexpectedOffset(_) => ResponseError::UnknownServerError,
+            Self::Storage(error) => error.error_code(),
+        }
+    }
+}
+
+impl ErrorCode for ReadError {
+    fn error_code(&self) -> ResponseError {
+        match self {
+            Self::OffsetOutOfRange { .. } => ResponseError::OffsetOutOfRange,
+            Self::CorruptMessage(_) => ResponseError::CorruptMessage,
+            Self::Storage(error) => error.error_code(),
+        }
+    }
+}
+
+impl ErrorCode for PartitionError {
+    fn error_code(&self) -> ResponseError {
+        match self {
+            Self::NotHosted | Self::NotLeader { .. } => ResponseError::NotLeaderOrFollower,
+            Self::InconsistentTopicId => ResponseError::InconsistentTopicId,
+            Self::Fenced(EpochFence::Fenced { .. }) => ResponseError::FencedLeaderEpoch,
+            Self::Fenced(EpochFence::Unknown { .. }) => ResponseError::UnknownLeaderEpoch,
+            Self::NotEnoughReplicas { .. } => ResponseError::NotEnoughReplicas,
+            Self::NotEnoughReplicasAfterAppend => ResponseError::NotEnoughReplicasAfterAppend,
+            Self::OffsetOutOfRange { .. } => ResponseError::OffsetOutOfRange,
+            Self::Offline(_) => ResponseError::KafkaStorageError,
+            Self::DeletionNotAllowed => ResponseError::PolicyViolation,
+            Self::Append(error) => error.error_code(),
+            Self::Read(error) => error.error_code(),
+            Self::Storage(error) => error.error_code(),
+        }
     }
 }

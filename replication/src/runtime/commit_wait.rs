@@ -1,0 +1,52 @@
+//! The second half of an `acks=all` produce: waiting until it is committed.
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use super::error::PartitionError;
+use super::offset_watch::Registration;
+use super::partition::Partition;
+use crate::state::commit::CommitStatus;
+
+/// Waits until the high watermark of a partition covers an append.
+#[derive(Debug)]
+pub struct CommitWait {
+    partition: Arc<Partition>,
+    required_offset: i64,
+    notify: Arc<Notify>,
+    _registration: Registration,
+}
+
+impl CommitWait {
+    /// Waits for `required_offset`: the last offset of the append plus one.
+    #[must_use]
+    pub fn new(partition: Arc<Partition>, required_offset: i64) -> Self {
+        let notify = Arc::new(Notify::new());
+        let watch = partition.high_watermark_watch();
+        let registration = watch.register(required_offset, Arc::clone(&notify));
+        Self {
+            partition,
+            required_offset,
+            notify,
+            _registration: registration,
+        }
+    }
+
+    /// Completes when the append is committed. The caller sets the time limit.
+    ///
+    /// # Errors
+    /// The leadership was lost, or the in-sync replicas became too few after the append; the
+    /// records stay in the log.
+    pub async fn committed(&self) -> Result<(), PartitionError> {
+        loop {
+            match self.partition.commit_status(self.required_offset)? {
+                CommitStatus::Committed => return Ok(()),
+                CommitStatus::NotEnoughReplicasAfterAppend => {
+                    return Err(PartitionError::NotEnoughReplicasAfterAppend);
+                }
+                CommitStatus::Waiting => self.notify.notified().await,
+            }
+        }
+    }
+}

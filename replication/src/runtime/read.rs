@@ -1,0 +1,239 @@
+//! Reading a partition: for fetches, offset look-ups and epoch look-ups.
+
+use highwater_storage::record_batch::Batches;
+use highwater_storage::{AbortedTxn, LeaderEpoch, LogRead, TimestampedOffset};
+
+use super::error::PartitionError;
+use super::partition::Partition;
+
+/// Up to where a reader may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadIsolation {
+    /// A follower: up to the log end offset.
+    LogEnd,
+    /// A consumer: up to the high watermark.
+    HighWatermark,
+    /// A consumer with `read_committed`: up to the last stable offset.
+    LastStable,
+}
+
+/// What to read.
+#[derive(Debug, Clone, Copy)]
+pub struct PartitionReadRequest {
+    /// First offset wanted.
+    pub fetch_offset: i64,
+    /// Limit in bytes, over which only [`at_least_one_batch`](Self::at_least_one_batch) goes.
+    pub max_bytes: usize,
+    /// Whether the first batch is returned even when it is larger than the limit.
+    pub at_least_one_batch: bool,
+    /// The leader epoch that the reader knows.
+    pub current_leader_epoch: Option<LeaderEpoch>,
+    /// The epoch of the last record that the reader has.
+    pub last_fetched_epoch: Option<LeaderEpoch>,
+    /// Up to where it may see.
+    pub isolation: ReadIsolation,
+}
+
+/// What a read gives.
+#[derive(Debug)]
+pub struct PartitionRead {
+    /// Whole batches; `None` when there is nothing to return.
+    pub records: Option<LogRead>,
+    /// High watermark as of the read.
+    pub high_watermark: i64,
+    /// Last stable offset as of the read.
+    pub last_stable_offset: i64,
+    /// First offset of the log.
+    pub log_start_offset: i64,
+    /// For `read_committed`: the aborted transactions that overlap the records.
+    pub aborted_transactions: Option<Vec<AbortedTxn>>,
+    /// The reader's log is not a prefix of ours: the largest epoch up to its own, and that
+    /// epoch's end offset. No records are returned then.
+    pub diverging_epoch: Option<(LeaderEpoch, i64)>,
+}
+
+impl PartitionRead {
+    /// How many bytes of records there are.
+    #[must_use]
+    pub fn records_bytes(&self) -> usize {
+        self.records.as_ref().map_or(0, |read| read.records.len())
+    }
+}
+
+/// Which offset a ListOffsets request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OffsetQuery {
+    /// The end (-1).
+    Latest,
+    /// The log start (-2), or the local log start (-4), which is the same without tiered storage.
+    Earliest,
+    /// The record with the largest timestamp (-3).
+    MaxTimestamp,
+    /// The first record with at least this timestamp, in ms.
+    AtTimestamp(i64),
+}
+
+impl Partition {
+    /// Reads for a fetch.
+    ///
+    /// # Errors
+    /// Fencing by epoch, another leader, an offset out of range, or a failure to read.
+    pub fn read(&self, request: PartitionReadRequest) -> Result<PartitionRead, PartitionError> {
+        self.check_leader(request.current_leader_epoch)?;
+        let log = self.log();
+        let high_watermark = log.high_watermark();
+        let last_stable_offset = log.last_stable_offset();
+        let log_start_offset = log.log_start_offset();
+        let mut result = PartitionRead {
+            records: None,
+            high_watermark,
+            last_stable_offset,
+            log_start_offset,
+            aborted_transactions: None,
+            diverging_epoch: None,
+        };
+        let log_end_offset = log.log_end_offset();
+        if let Some(last_fetched_epoch) = request.last_fetched_epoch {
+            let found = log.end_offset_for_epoch(last_fetched_epoch);
+            let (epoch, end_offset) = found
+                .filter(|_| request.fetch_offset >= log_start_offset)
+                .ok_or_else(|| self.out_of_range(request.fetch_offset))?;
+            if epoch < last_fetched_epoch || end_offset < request.fetch_offset {
+                result.diverging_epoch = Some((epoch, end_offset));
+                return Ok(result);
+            }
+        }
+        if request.fetch_offset < log_start_offset || request.fetch_offset > log_end_offset {
+            return Err(self.out_of_range(request.fetch_offset));
+        }
+        let upper_bound = self.upper_bound(request.isolation);
+        if request.fetch_offset < upper_bound {
+            let read = log.read(
+                request.fetch_offset,
+                request.max_bytes,
+                upper_bound,
+                request.at_least_one_batch,
+            )?;
+            result.records = Some(read);
+        }
+        if request.isolation == ReadIsolation::LastStable {
+            let to = result
+                .records
+                .as_ref()
+                .map_or(request.fetch_offset, end_offset);
+            result.aborted_transactions = Some(log.aborted_transactions(request.fetch_offset, to)?);
+        }
+        Ok(result)
+    }
+
+    /// Whether the read ends at the end of a segment and more follows in the next one. One read
+    /// does not go on there, so waiting for more bytes would be in vain.
+    #[must_use]
+    pub fn more_in_next_segment(&self, read: &PartitionRead, isolation: ReadIsolation) -> bool {
+        let Some(records) = &read.records else {
+            return false;
+        };
+        let next_offset = end_offset(records);
+        let upper_bound = self.upper_bound(isolation);
+        if next_offset >= upper_bound {
+            return false;
+        }
+        let next = self.log().read(next_offset, 0, upper_bound, true);
+        next.is_ok_and(|next| next.segment_base_offset != records.segment_base_offset)
+    }
+
+    /// The exclusive end of what this kind of reader may see, as of now.
+    #[must_use]
+    pub fn upper_bound(&self, isolation: ReadIsolation) -> i64 {
+        match isolation {
+            ReadIsolation::LogEnd => self.log().log_end_offset(),
+            ReadIsolation::HighWatermark => self.log().high_watermark(),
+            ReadIsolation::LastStable => self.log().last_stable_offset(),
+        }
+    }
+
+    /// Looks an offset up. May read from disk.
+    ///
+    /// `None` means that no record answers the query, which is not an error.
+    ///
+    /// # Errors
+    /// Fencing by epoch, another leader, or a failure to read.
+    pub fn list_offset(
+        &self,
+        query: OffsetQuery,
+        isolation: ReadIsolation,
+        current_leader_epoch: Option<LeaderEpoch>,
+    ) -> Result<Option<TimestampedOffset>, PartitionError> {
+        self.check_leader(current_leader_epoch)?;
+        let log = self.log();
+        let upper_bound = self.upper_bound(isolation);
+        let at = |offset, leader_epoch| TimestampedOffset {
+            offset,
+            timestamp: -1,
+            leader_epoch,
+        };
+        Ok(match query {
+            OffsetQuery::Latest => Some(at(upper_bound, Some(self.leader_epoch()))),
+            OffsetQuery::Earliest => {
+                let offset = log.log_start_offset();
+                Some(at(offset, log.epoch_for_offset(offset)))
+            }
+            OffsetQuery::MaxTimestamp => log.offset_of_max_timestamp(upper_bound)?,
+            OffsetQuery::AtTimestamp(target_ms) => {
+                log.offset_for_timestamp(target_ms, upper_bound)?
+            }
+        })
+    }
+
+    /// The largest epoch up to `epoch` and its end offset; `None` when there is none.
+    ///
+    /// # Errors
+    /// Fencing by epoch, or another leader.
+    pub fn end_offset_for_epoch(
+        &self,
+        epoch: LeaderEpoch,
+        current_leader_epoch: Option<LeaderEpoch>,
+    ) -> Result<Option<(LeaderEpoch, i64)>, PartitionError> {
+        self.check_leader(current_leader_epoch)?;
+        Ok(self.log().end_offset_for_epoch(epoch))
+    }
+
+    /// Deletes the records before `before_offset` (-1: before the high watermark) and returns the
+    /// log start offset. May write to disk.
+    ///
+    /// # Errors
+    /// Another leader, an offset above the high watermark or below -1, a topic whose
+    /// `cleanup.policy` does not delete, or a failure to write.
+    pub fn delete_records(&self, before_offset: i64) -> Result<i64, PartitionError> {
+        self.check_leader(None)?;
+        let log = self.log();
+        if !log.config().cleanup_policy.delete {
+            return Err(PartitionError::DeletionNotAllowed);
+        }
+        let high_watermark = log.high_watermark();
+        let target = if before_offset == -1 {
+            high_watermark
+        } else {
+            before_offset
+        };
+        if target < 0 || target > high_watermark {
+            return Err(self.out_of_range(before_offset));
+        }
+        log.increment_log_start_offset(target)?;
+        Ok(log.log_start_offset())
+    }
+
+    fn out_of_range(&self, offset: i64) -> PartitionError {
+        PartitionError::OffsetOutOfRange {
+            offset,
+            log_start_offset: self.log().log_start_offset(),
+            end_offset: self.log().log_end_offset(),
+        }
+    }
+}
+
+/// The offset after the last batch of a read.
+fn end_offset(read: &LogRead) -> i64 {
+    let last = Batches::new(&read.records).filter_map(Result::ok).last();
+    last.map_or(0, |(header, _)| header.next_offset())
+}

@@ -1,0 +1,350 @@
+//! The partitions that this broker hosts, kept as the cluster's metadata says.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use highwater_storage::log::Log;
+use highwater_storage::{BrokerId, LogConfig, LogManager, StorageError, TopicId, TopicPartition};
+use parking_lot::RwLock;
+
+use super::error::PartitionError;
+use super::partition::{Leadership, Partition};
+use crate::cluster::delta::ClusterDelta;
+use crate::cluster::image::{ClusterImage, PartitionImage, ResourceType, TopicImage};
+
+/// The topic defaults that the broker's own configuration gives, by topic key.
+pub type LogDefaults = BTreeMap<&'static str, String>;
+
+/// Hosts partitions: makes and deletes their logs and tells them who leads.
+#[derive(Debug)]
+pub struct ReplicaManager {
+    local_broker: BrokerId,
+    logs: Arc<LogManager>,
+    log_defaults: ArcSwap<LogDefaults>,
+    hosted: RwLock<Hosted>,
+}
+
+#[derive(Debug, Default)]
+struct Hosted {
+    by_name: HashMap<Arc<str>, Arc<HostedTopic>>,
+    by_id: HashMap<TopicId, Arc<HostedTopic>>,
+}
+
+/// The replicas of one topic, by partition number.
+#[derive(Debug, Clone)]
+struct HostedTopic {
+    name: Arc<str>,
+    id: TopicId,
+    replicas: Vec<Replica>,
+}
+
+#[derive(Debug, Clone)]
+enum Replica {
+    /// Another broker's.
+    Elsewhere,
+    /// Ours, with an open log.
+    Online(Arc<Partition>),
+    /// Ours, but its log could not be opened.
+    Offline(Arc<str>),
+}
+
+impl HostedTopic {
+    fn replica(&self, partition: i32) -> Result<Arc<Partition>, PartitionError> {
+        let index = usize::try_from(partition).map_err(|_| PartitionError::NotHosted)?;
+        match self.replicas.get(index) {
+            Some(Replica::Online(partition)) => Ok(Arc::clone(partition)),
+            Some(Replica::Offline(reason)) => Err(PartitionError::Offline(reason.to_string())),
+            Some(Replica::Elsewhere) | None => Err(PartitionError::NotHosted),
+        }
+    }
+
+    fn online(&self) -> impl Iterator<Item = &Arc<Partition>> {
+        self.replicas.iter().filter_map(|replica| match replica {
+            Replica::Online(partition) => Some(partition),
+            Replica::Elsewhere | Replica::Offline(_) => None,
+        })
+    }
+}
+
+impl ReplicaManager {
+    /// Hosts nothing yet; call [`load`](Self::load) with the first image.
+    #[must_use]
+    pub fn new(local_broker: BrokerId, logs: Arc<LogManager>, log_defaults: LogDefaults) -> Self {
+        let log_defaults = ArcSwap::from_pointee(log_defaults);
+        Self {
+            local_broker,
+            logs,
+            log_defaults,
+            hosted: RwLock::default(),
+        }
+    }
+
+    /// Opens the logs that lie in the log directories, hosts what the image assigns to this
+    /// broker, and deletes logs of topics that the image does not have.
+    pub fn load(&self, image: &ClusterImage, now_ms: i64) {
+        let config_of = |topic: &str| self.log_config(image, topic);
+        self.logs.load_logs(&config_of, now_ms);
+        for log in self.logs.logs() {
+            let topic_partition = log.topic_partition();
+            if !self.belongs_here(image, &log) {
+                tracing::warn!(%topic_partition, "deleting the log of a partition that is not assigned to this broker");
+                self.delete_log(topic_partition, now_ms);
+            }
+        }
+        for topic in image.topics() {
+            let all = 0..topic.partitions.len();
+            let all = all.filter_map(|index| i32::try_from(index).ok()).collect();
+            self.host(image, topic, &all, now_ms);
+        }
+    }
+
+    /// Follows a change of the metadata: deletes, creates, changes leaders and configurations.
+    pub fn apply(&self, image: &ClusterImage, delta: &ClusterDelta, now_ms: i64) {
+        for topic in &delta.deleted_topics {
+            self.delete_topic(topic, now_ms);
+        }
+        for (id, partitions) in &delta.changed_partitions {
+            if let Some(topic) = image.topic_by_id(*id) {
+                self.host(image, topic, partitions, now_ms);
+            }
+        }
+        for resource in &delta.changed_configs {
+            if resource.resource_type == ResourceType::Topic {
+                self.reconfigure(image, &resource.name);
+            }
+        }
+    }
+
+    /// Replaces the broker's defaults of topic settings and gives every log its new configuration.
+    pub fn set_log_defaults(&self, image: &ClusterImage, log_defaults: LogDefaults) {
+        self.log_defaults.store(Arc::new(log_defaults));
+        let names: Vec<Arc<str>> = self.hosted.read().by_name.keys().cloned().collect();
+        for name in names {
+            self.reconfigure(image, &name);
+        }
+    }
+
+    /// The partition of the topic that has this name now.
+    ///
+    /// # Errors
+    /// [`PartitionError::NotHosted`] or [`PartitionError::Offline`].
+    pub fn partition(&self, topic: &str, partition: i32) -> Result<Arc<Partition>, PartitionError> {
+        let hosted = self.hosted.read();
+        hosted
+            .by_name
+            .get(topic)
+            .ok_or(PartitionError::NotHosted)?
+            .replica(partition)
+    }
+
+    /// The partition of the topic that has this id.
+    ///
+    /// # Errors
+    /// [`PartitionError::NotHosted`] or [`PartitionError::Offline`].
+    pub fn partition_by_id(
+        &self,
+        id: TopicId,
+        partition: i32,
+    ) -> Result<Arc<Partition>, PartitionError> {
+        let hosted = self.hosted.read();
+        hosted
+            .by_id
+            .get(&id)
+            .ok_or(PartitionError::NotHosted)?
+            .replica(partition)
+    }
+
+    /// Every partition that is online here.
+    pub fn partitions(&self) -> Vec<Arc<Partition>> {
+        let hosted = self.hosted.read();
+        hosted
+            .by_name
+            .values()
+            .flat_map(|topic| topic.online().cloned())
+            .collect()
+    }
+
+    /// How many of this broker's partitions are offline.
+    pub fn offline_count(&self) -> usize {
+        let hosted = self.hosted.read();
+        let replicas = hosted.by_name.values().flat_map(|topic| &topic.replicas);
+        replicas
+            .filter(|replica| matches!(replica, Replica::Offline(_)))
+            .count()
+    }
+
+    /// Wakes every parked request, so that it looks again: the broker stops.
+    pub fn wake_all(&self) {
+        for partition in self.partitions() {
+            partition.high_watermark_watch().wake_all();
+        }
+    }
+
+    /// All logs.
+    pub fn logs(&self) -> &Arc<LogManager> {
+        &self.logs
+    }
+
+    fn belongs_here(&self, image: &ClusterImage, log: &Log) -> bool {
+        let TopicPartition { topic, partition } = log.topic_partition();
+        let assigned = image.topic(topic).filter(|topic| {
+            let ours =
+                |partition: &Arc<PartitionImage>| partition.replicas.contains(&self.local_broker);
+            topic.partition(*partition).is_some_and(ours)
+        });
+        // A log that was made but never given an id belongs to whoever has its name.
+        assigned.is_some_and(|topic| log.topic_id().is_none_or(|id| id == topic.id))
+    }
+
+    fn log_config(&self, image: &ClusterImage, topic: &str) -> LogConfig {
+        let own = image.topic_configs(topic);
+        let own = own.iter().flat_map(|own| own.iter());
+        let overrides = own.map(|(key, value)| (key.as_str(), value.as_str()));
+        LogConfig::from_overrides(&self.log_defaults.load(), overrides).unwrap_or_else(|error| {
+            // The controller has checked it; a record of another version may still hold more.
+            tracing::error!(topic, %error, "topic configuration is not valid, using the defaults");
+            LogConfig::from_overrides(&self.log_defaults.load(), []).unwrap_or_default()
+        })
+    }
+
+    fn reconfigure(&self, image: &ClusterImage, topic: &str) {
+        let Some(hosted) = self.hosted.read().by_name.get(topic).cloned() else {
+            return;
+        };
+        let config = self.log_config(image, topic);
+        for partition in hosted.online() {
+            partition.set_log_config(config.clone());
+        }
+    }
+
+    fn delete_topic(&self, topic: &TopicImage, now_ms: i64) {
+        let gone = {
+            let mut hosted = self.hosted.write();
+            let gone = hosted.by_id.remove(&topic.id);
+            if hosted
+                .by_name
+                .get(&topic.name)
+                .is_some_and(|named| named.id == topic.id)
+            {
+                hosted.by_name.remove(&topic.name);
+            }
+            gone
+        };
+        for partition in gone.iter().flat_map(|gone| gone.online()) {
+            partition.resign();
+            self.delete_log(partition.topic_partition(), now_ms);
+        }
+    }
+
+    fn delete_log(&self, topic_partition: &TopicPartition, now_ms: i64) {
+        if let Err(error) = self.logs.delete(topic_partition, now_ms) {
+            tracing::error!(%topic_partition, %error, "cannot delete the log");
+        }
+    }
+
+    /// Takes up `partitions` of a topic: new ones get a log, known ones hear who leads.
+    fn host(
+        &self,
+        image: &ClusterImage,
+        topic: &TopicImage,
+        partitions: &BTreeSet<i32>,
+        now_ms: i64,
+    ) {
+        let known = self.hosted.read().by_id.get(&topic.id).cloned();
+        let mut hosted = known.map_or_else(
+            || HostedTopic {
+                name: Arc::clone(&topic.name),
+                id: topic.id,
+                replicas: Vec::new(),
+            },
+            |known| HostedTopic::clone(&known),
+        );
+        hosted
+            .replicas
+            .resize(topic.partitions.len(), Replica::Elsewhere);
+        let config = self.log_config(image, &topic.name);
+        for index in partitions {
+            let Some(partition) = topic.partition(*index) else {
+                continue;
+            };
+            let Some(slot) = usize::try_from(*index)
+                .ok()
+                .and_then(|at| hosted.replicas.get_mut(at))
+            else {
+                continue;
+            };
+            if !partition.replicas.contains(&self.local_broker) {
+                continue;
+            }
+            let leadership = Leadership::from(&**partition);
+            let outcome = match slot {
+                Replica::Online(online) => online.become_as(leadership).map(|()| None),
+                Replica::Elsewhere | Replica::Offline(_) => self
+                    .open(topic, *index, leadership, config.clone(), now_ms)
+                    .map(|opened| Some(Replica::Online(opened))),
+            };
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(opened)) => *slot = opened,
+                Err(error) => {
+                    tracing::error!(topic = %topic.name, partition = index, %error, "partition is offline");
+                    *slot = Replica::Offline(error.to_string().into());
+                }
+            }
+        }
+        let topic = Arc::new(hosted);
+        let mut hosted = self.hosted.write();
+        hosted
+            .by_name
+            .insert(Arc::clone(&topic.name), Arc::clone(&topic));
+        hosted.by_id.insert(topic.id, topic);
+    }
+
+    fn open(
+        &self,
+        topic: &TopicImage,
+        index: i32,
+        leadership: Leadership,
+        config: LogConfig,
+        now_ms: i64,
+    ) -> Result<Arc<Partition>, PartitionError> {
+        let topic_partition = TopicPartition {
+            topic: Arc::clone(&topic.name),
+            partition: index,
+        };
+        let create = |config| {
+            self.logs
+                .get_or_create(&topic_partition, Some(topic.id), config, now_ms)
+        };
+        let log = match create(config.clone()) {
+            // What lies there is left over from a topic of the same name that was deleted.
+            Err(StorageError::InconsistentTopicId { .. }) => {
+                self.logs.delete(&topic_partition, now_ms)?;
+                create(config)?
+            }
+            other => other?,
+        };
+        let partition = Partition::new(
+            topic_partition,
+            topic.id,
+            self.local_broker,
+            log,
+            leadership.clone(),
+        );
+        partition.become_as(leadership)?;
+        Ok(Arc::new(partition))
+    }
+}
+
+impl From<&PartitionImage> for Leadership {
+    fn from(image: &PartitionImage) -> Self {
+        Self {
+            leader: image.leader,
+            leader_epoch: image.leader_epoch,
+            partition_epoch: image.partition_epoch,
+            replicas: image.replicas.clone(),
+            isr: image.isr.clone(),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Produce: appends record batches to partitions that this broker leads.
+//!
+//! Stage 1 appends everything, in the order of arrival; with `acks=all` and batches that are not
+//! committed yet, stage 2 waits for them while the connection goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use highwater_replication::runtime::commit_wait::CommitWait;
+use highwater_replication::runtime::error::PartitionError;
+use highwater_replication::runtime::partition::{Appended, Partition};
+use highwater_replication::state::commit::Acks;
+use highwater_storage::record_batch::{BatchHeader, Compression};
+use highwater_storage::{AppendError, AppendOrigin, RecordError};
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use kafka_protocol::messages::produce_response::{
+    BatchIndexAndErrorMessage, PartitionProduceResponse, TopicProduceResponse,
+};
+use kafka_protocol::messages::{ProduceRequest, ProduceResponse};
+use kafka_protocol::protocol::StrBytes;
+use tokio::time::Instant;
+
+use super::error_code::ErrorCode;
+use super::partitions;
+use super::{CloseReason, Reply, RequestContext};
+use crate::broker::Broker;
+
+/// The first version whose error for a partition outside of a transaction is TRANSACTION_ABORTABLE.
+const TRANSACTION_ABORTABLE_FROM: i16 = 11;
+/// The first version that accepts zstd (KIP-110).
+const ZSTD_FROM: i16 = 7;
+/// The first version whose clients know KAFKA_STORAGE_ERROR; earlier ones look for the leader again.
+const STORAGE_ERROR_FROM: i16 = 4;
+/// The first version that names topics by id.
+const TOPIC_IDS_FROM: i16 = 13;
+/// The first version with an error message and the errors of single records (KIP-467).
+const RECORD_ERRORS_FROM: i16 = 8;
+/// The client id with which Kafka's own tools may write to internal topics.
+const ADMIN_CLIENT_ID: &str = "__admin_client";
+
+/// Handles a Produce request.
+pub fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: ProduceRequest) -> Reply {
+    let now_ms = broker.now_ms();
+    let acks = Acks::from_wire(request.acks);
+    let mut producing = Producing { broker, ctx, request: &request, acks, now_ms, waits: Vec::new() };
+    let topics = request.topic_data.iter().enumerate();
+    let responses = topics.map(|(index, topic)| producing.topic(index, topic)).collect();
+    let waits = producing.waits;
+    let response = ProduceResponse::default().with_responses(responses);
+    if acks == Some(Acks::None) {
+        let failed = response.responses.iter().flat_map(|topic| &topic.partition_responses);
+        return match failed.map(|partition| partition.error_code).find(|code| *code != 0) {
+            None => Reply::Nothing,
+            // There is no answer to carry the error: closing makes the client look again.
+            Some(_) => Reply::Close(CloseReason::FailedWithoutResponse),
+        };
+    }
+    if waits.is_empty() {
+        return Reply::Ready(ctx.encode(&response));
+    }
+    let timeout = Duration::from_millis(request.timeout_ms.max(0).unsigned_abs().into());
+    let deadline = Instant::now() + timeout;
+    Reply::Parked(Box::pin(answer_when_committed(ctx.clone(), response, waits, deadline)))
+}
+
+/// An append that is not committed yet, and its place in the response.
+struct PendingCommit {
+    topic: usize,
+    partition: usize,
+    wait: CommitWait,
+}
+
+async fn answer_when_committed(
+    ctx: RequestContext,
+    mut response: ProduceResponse,
+    waits: Vec<PendingCommit>,
+    deadline: Instant,
+) -> super::ResponseBody {
+    for pending in waits {
+        let committed = tokio::time::timeout_at(deadline, pending.wait.committed()).await;
+        let error = match committed {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => error.error_code(),
+            Err(_) => ResponseError::RequestTimedOut,
+        };
+        ctx.count_error(error);
+        let entry = &mut response.responses[pending.topic].partition_responses[pending.partition];
+        entry.error_code = error.code();
+        entry.base_offset = -1;
+        entry.log_append_time_ms = -1;
+        entry.log_start_offset = -1;
+    }
+    ctx.encode(&response)
+}
+
+/// Why one partition's records are refused, with what the client is told.
+struct Refusal {
+    error: ResponseError,
+    message: Option<String>,
+    record_errors: Vec<RecordError>,
+}
+
+impl From<ResponseError> for Refusal {
+    fn from(error: ResponseError) -> Self {
+        Self { error, message: None, record_errors: Vec::new() }
+    }
+}
+
+impl Refusal {
+    fn with_message(error: ResponseError, message: &str) -> Self {
+        Self { error, message: Some(message.to_owned()), record_errors: Vec::new() }
+    }
+}
+
+impl From<PartitionError> for Refusal {
+    fn from(error: PartitionError) -> Self {
+        let code = error.error_code();
+        let PartitionError::Append(append) = &error else {
+            return code.into();
+        };
+        let record_errors = match append {
+            AppendError::InvalidRecord { record_errors, .. }
+            | AppendError::InvalidTimestamp { record_errors, .. } => record_errors.clone(),
+            _ => Vec::new(),
+        };
+        Self { error: code, message: Some(append.to_string()), record_errors }
+    }
+}
+
+struct Producing<'a> {
+    broker: &'a Arc<Broker>,
+    ctx: &'a RequestContext,
+    request: &'a ProduceRequest,
+    acks: Option<Acks>,
+    now_ms: i64,
+    waits: Vec<PendingCommit>,
+}
+
+impl Producing<'_> {
+    fn topic(&mut self, index: usize, topic: &TopicProduceData) -> TopicProduceResponse {
+        let entries = topic.partition_data.iter().enumerate();
+        let partition_responses =
+            entries.map(|(entry, data)| self.partition(topic, data, (index, entry))).collect();
+        TopicProduceResponse::default()
+            .with_name(topic.name.clone())
+            .with_topic_id(topic.topic_id)
+            .with_partition_responses(partition_responses)
+    }
+
+    fn partition(
+        &mut self,
+        topic: &TopicProduceData,
+        data: &PartitionProduceData,
+        (topic_entry, partition_entry): (usize, usize),
+    ) -> PartitionProduceResponse {
+        let response = PartitionProduceResponse::default().with_index(data.index);
+        match self.append(topic, data) {
+            Ok(Appended { info, commit }) => {
+                if let Some(wait) = commit {
+                    let place = PendingCommit { topic: topic_entry, partition: partition_entry, wait };
+                    self.waits.push(place);
+                }
+                response
+                    .with_base_offset(info.base_offset)
+                    .with_log_append_time_ms(info.log_append_time_ms)
+                    .with_log_start_offset(self.log_start_offset(info.log_start_offset))
+            }
+            Err(refusal) => self.refused(response, refusal),
+        }
+    }
+
+    /// The field exists from v5 on.
+    fn log_start_offset(&self, offset: i64) -> i64 {
+        if self.ctx.api_version >= 5 { offset } else { -1 }
+    }
+
+    fn refused(
+        &self,
+        response: PartitionProduceResponse,
+        mut refusal: Refusal,
+    ) -> PartitionProduceResponse {
+        if refusal.error == ResponseError::KafkaStorageError
+            && self.ctx.api_version < STORAGE_ERROR_FROM
+        {
+            refusal.error = ResponseError::NotLeaderOrFollower;
+        }
+        self.ctx.count_error(refusal.error);
+        let response = response.with_error_code(refusal.error.code()).with_base_offset(-1);
+        if self.ctx.api_version < RECORD_ERRORS_FROM {
+            return response;
+        }
+        let record_errors = refusal.record_errors.into_iter().map(|record| {
+            BatchIndexAndErrorMessage::default()
+                .with_batch_index(record.batch_index)
+                .with_batch_index_error_message(Some(StrBytes::from_string(record.message)))
+        });
+        response
+            .with_error_message(refusal.message.map(StrBytes::from_string))
+            .with_record_errors(record_errors.collect())
+    }
+
+    fn append(
+        &self,
+        topic: &TopicProduceData,
+        data: &PartitionProduceData,
+    ) -> Result<Appended, Refusal> {
+        let acks = self.acks.ok_or(ResponseError::InvalidRequiredAcks)?;
+        let partition = self.find(topic, data.index)?;
+        let records = data.records.as_ref().filter(|records| !records.is_empty()).ok_or_else(|| {
+            Refusal::with_message(
+                ResponseError::InvalidRecord,
+                "a produce request must have exactly one record batch for each partition",
+            )
+        })?;
+        if let Ok(header) = BatchHeader::parse(records) {
+            self.check_header(&header)?;
+        }
+        Ok(partition.append_as_leader(records, acks, AppendOrigin::Client, self.now_ms)?)
+    }
+
+    fn find(&self, topic: &TopicProduceData, index: i32) -> Result<Arc<Partition>, Refusal> {
+        let partition = if self.ctx.api_version >= TOPIC_IDS_FROM {
+            partitions::by_id(self.broker, topic.topic_id, index)?
+        } else {
+            partitions::by_name(self.broker, &topic.name, index)?
+        };
+        let internal = partitions::is_internal(&partition.topic_partition().topic);
+        if internal && self.ctx.client_id.as_deref() != Some(ADMIN_CLIENT_ID) {
+            return Err(Refusal::with_message(
+                ResponseError::InvalidTopicException,
+                "cannot append to an internal topic",
+            ));
+        }
+        Ok(partition)
+    }
+
+    /// What depends on the request's version, and transactions, which this broker does not
+    /// coordinate: no transactional batch belongs to a running transaction.
+    fn check_header(&self, header: &BatchHeader) -> Result<(), Refusal> {
+        if header.is_transactional() {
+            return Err(match &self.request.transactional_id {
+                None => ResponseError::TransactionalIdAuthorizationFailed.into(),
+                Some(_) if self.ctx.api_version >= TRANSACTION_ABORTABLE_FROM => {
+                    ResponseError::TransactionAbortable.into()
+                }
+                Some(_) => ResponseError::InvalidTxnState.into(),
+            });
+        }
+        if self.ctx.api_version < ZSTD_FROM && header.compression().ok() == Some(Compression::Zstd) {
+            return Err(Refusal::with_message(
+                ResponseError::UnsupportedCompressionType,
+                "zstd needs produce version 7 or later",
+            ));
+        }
+        Ok(())
+    }
+}

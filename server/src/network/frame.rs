@@ -174,3 +174,194 @@ impl FrameReader {
         read.map(Ok)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use futures_util::task::noop_waker_ref;
+    use proptest::prelude::*;
+    use tokio::io::ReadBuf;
+
+    use super::*;
+
+    /// Gives its bytes in pieces of given sizes, then ends.
+    struct Pieces {
+        bytes: Vec<u8>,
+        sizes: VecDeque<usize>,
+        position: usize,
+    }
+
+    impl AsyncRead for Pieces {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buf: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let size = self.sizes.pop_front().unwrap_or(usize::MAX);
+            let left = self.bytes.len() - self.position;
+            let size = size.min(left).min(buf.remaining());
+            buf.put_slice(&self.bytes[self.position..self.position + size]);
+            self.position += size;
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn stream_of(frames: &[Vec<u8>]) -> Vec<u8> {
+        let mut stream = Vec::new();
+        for frame in frames {
+            stream.extend_from_slice(&(frame.len() as i32).to_be_bytes());
+            stream.extend_from_slice(frame);
+        }
+        stream
+    }
+
+    /// Reads to the end of the stream and gives all frames.
+    fn read_all(
+        frames: &mut FrameReader,
+        mut pieces: Pieces,
+    ) -> Result<Vec<Bytes>, InvalidFrameLength> {
+        let mut cx = Context::from_waker(noop_waker_ref());
+        let mut all = Vec::new();
+        loop {
+            while let Some(frame) = frames.next_frame()? {
+                all.push(frame);
+            }
+            frames.release();
+            match frames.poll_read_from(&mut pieces, &mut cx) {
+                Poll::Ready(Ok(0)) => return Ok(all),
+                Poll::Ready(Ok(_)) => {}
+                other => panic!("a reader in memory is always ready: {other:?}"),
+            }
+        }
+    }
+
+    fn pieces(bytes: Vec<u8>, sizes: impl IntoIterator<Item = usize>) -> Pieces {
+        Pieces {
+            bytes,
+            sizes: sizes.into_iter().collect(),
+            position: 0,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn frames_come_out_whole_and_in_order_however_the_stream_is_cut(
+            lengths in prop::collection::vec(prop_oneof![1_usize..200, 1_usize..100_000], 1..12),
+            produce in any::<bool>(),
+            sizes in prop::collection::vec(prop_oneof![1_usize..20, 1_usize..100_000], 0..60),
+            kept in any::<bool>(),
+        ) {
+            let frames: Vec<Vec<u8>> = lengths
+                .iter()
+                .enumerate()
+                .map(|(i, length)| {
+                    let mut frame = vec![i as u8 + 1; *length];
+                    if produce && frame.len() >= 2 {
+                        frame[..2].copy_from_slice(&PRODUCE);
+                    }
+                    frame
+                })
+                .collect();
+            let mut reader = FrameReader::new(1 << 20);
+            let mut read = read_all(&mut reader, pieces(stream_of(&frames), sizes)).unwrap();
+            if !kept {
+                read.iter_mut().for_each(|frame| *frame = Bytes::copy_from_slice(frame));
+            }
+            prop_assert_eq!(&read, &frames);
+            prop_assert!(reader.is_empty());
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_take_more_memory_than_a_first_buffer_beyond_what_arrived(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            let arrived = bytes.len();
+            let mut reader = FrameReader::new(100 << 20);
+            // Either result is fine; the memory is what counts.
+            let _ = read_all(&mut reader, pieces(bytes, [7, 1, 50]));
+            prop_assert!(reader.buffer.capacity() <= arrived + MAX_UNEARNED_BYTES + READ_AHEAD_BYTES);
+        }
+    }
+
+    #[test]
+    fn a_length_that_is_zero_negative_or_too_large_is_refused_before_a_buffer_is_taken() {
+        for (length, legal) in [
+            (0, false),
+            (-1, false),
+            (i32::MIN, false),
+            (i32::MAX, false),
+            (1001, false),
+            (1000, true),
+        ] {
+            let mut reader = FrameReader::new(1000);
+            let mut bytes = length.to_be_bytes().to_vec();
+            bytes.extend_from_slice(b"GET / HTTP/1.1");
+            let read = read_all(&mut reader, pieces(bytes, []));
+            assert_eq!(read.is_ok(), legal, "length {length}");
+            assert!(reader.buffer.capacity() <= 2 * MIN_BUFFER_BYTES);
+        }
+    }
+
+    #[test]
+    fn a_large_claim_takes_memory_only_as_its_bytes_arrive() {
+        let mut reader = FrameReader::new(100 << 20);
+        let mut bytes = (99_i32 << 20).to_be_bytes().to_vec();
+        bytes.resize(3 << 20, 1);
+        assert_eq!(
+            read_all(&mut reader, pieces(bytes, [])).unwrap(),
+            Vec::<Bytes>::new()
+        );
+        assert!(
+            reader.buffer.capacity() <= 8 << 20,
+            "capacity {}",
+            reader.buffer.capacity()
+        );
+    }
+
+    #[test]
+    fn records_are_slices_of_the_read_buffer_and_small_other_frames_are_not() {
+        let mut produce = vec![7; 1000];
+        produce[..2].copy_from_slice(&PRODUCE);
+        let fetch = vec![1; 1000];
+        let mut reader = FrameReader::new(1 << 20);
+        reader
+            .buffer
+            .extend_from_slice(&stream_of(&[produce, fetch]));
+        let buffer = reader.buffer.as_ptr_range();
+        let produce = reader.next_frame().unwrap().unwrap();
+        let fetch = reader.next_frame().unwrap().unwrap();
+        assert!(buffer.contains(&produce.as_ptr()));
+        assert!(!buffer.contains(&fetch.as_ptr()));
+    }
+
+    #[test]
+    fn a_large_frame_is_moved_at_most_once() {
+        let frames: Vec<Vec<u8>> = (0..4).map(|_| vec![0; 200_000]).collect();
+        let mut reader = FrameReader::new(1 << 20);
+        let mut cx = Context::from_waker(noop_waker_ref());
+        let mut pieces = pieces(stream_of(&frames), []);
+        let mut starts = Vec::new();
+        while let Poll::Ready(Ok(1..)) = reader.poll_read_from(&mut pieces, &mut cx) {
+            let start = reader.buffer.as_ptr() as usize;
+            while reader.next_frame().unwrap().is_some() {}
+            assert!(
+                reader.buffer.len() <= MAX_BATCH_BYTES,
+                "held {}",
+                reader.buffer.len()
+            );
+            starts.push(start);
+        }
+        // The first buffer is small; from then on one buffer serves every frame.
+        starts.dedup();
+        assert!(starts.len() <= 3, "buffers at {starts:x?}");
+    }
+
+    #[test]
+    fn an_empty_reader_gives_its_buffer_back() {
+        let mut reader = FrameReader::new(1 << 20);
+        read_all(&mut reader, pieces(stream_of(&[vec![1; 50_000]]), [])).unwrap();
+        reader.release();
+        assert_eq!(reader.buffer.capacity(), 0);
+    }
+}

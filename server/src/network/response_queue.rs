@@ -231,3 +231,239 @@ impl ResponseQueue {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use futures_util::task::noop_waker_ref;
+    use proptest::prelude::*;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::api::ResponseWriter;
+
+    /// Takes a limited number of bytes a call, then says that it is full once.
+    #[derive(Default)]
+    struct Socket {
+        written: Vec<u8>,
+        bytes_per_call: usize,
+        full: bool,
+        calls: usize,
+    }
+
+    impl AsyncWrite for Socket {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            buf: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.poll_write_vectored(cx, &[IoSlice::new(buf)])
+        }
+
+        fn poll_write_vectored(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bufs: &[IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            self.full = !self.full && self.bytes_per_call < usize::MAX;
+            if self.full {
+                return Poll::Pending;
+            }
+            self.calls += 1;
+            let mut left = self.bytes_per_call;
+            for buf in bufs {
+                let taken = left.min(buf.len());
+                self.written.extend_from_slice(&buf[..taken]);
+                left -= taken;
+            }
+            Poll::Ready(Ok(self.bytes_per_call - left))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn stamp() -> RequestStamp {
+        RequestStamp {
+            api_key: 0,
+            received_at: Instant::now(),
+        }
+    }
+
+    fn body(correlation_id: i32) -> ResponseBody {
+        ResponseWriter::new(correlation_id, 0, 8).finish()
+    }
+
+    fn correlation_ids(written: &[u8]) -> Vec<i32> {
+        written
+            .chunks(8)
+            .map(|frame| i32::from_be_bytes(frame[4..8].try_into().unwrap()))
+            .collect()
+    }
+
+    #[derive(Debug, Clone, Copy)]
+    enum Kind {
+        Ready,
+        Parked,
+        Reserved,
+        ReservedThenParked,
+        Skipped,
+    }
+
+    fn kind() -> impl Strategy<Value = Kind> {
+        prop_oneof![
+            Just(Kind::Ready),
+            Just(Kind::Parked),
+            Just(Kind::Reserved),
+            Just(Kind::ReservedThenParked),
+            Just(Kind::Skipped)
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn responses_leave_in_the_order_of_requests_whatever_the_order_of_completion(
+            kinds in prop::collection::vec(kind(), 1..40),
+            completion in prop::collection::vec(any::<u16>(), 40),
+            bytes_per_call in prop_oneof![1_usize..30, Just(usize::MAX)],
+        ) {
+            let metrics = NetworkMetrics::default();
+            let mut cx = Context::from_waker(noop_waker_ref());
+            let mut queue = ResponseQueue::default();
+            let mut socket = Socket { bytes_per_call, ..Socket::default() };
+            let mut open: Vec<(u16, i32, Kind, Option<oneshot::Sender<()>>, Option<Place>)> = Vec::new();
+            let parked = |id: i32| {
+                let (sender, receiver) = oneshot::channel::<()>();
+                let future: BoxFuture<'static, ResponseBody> = Box::pin(async move {
+                    receiver.await.expect("the sender lives");
+                    body(id)
+                });
+                (sender, future)
+            };
+            let mut expected = Vec::new();
+            for (id, kind) in (0_i32..).zip(&kinds) {
+                let order = completion[id as usize];
+                match kind {
+                    Kind::Ready => queue.push_ready(stamp(), body(id), &metrics).unwrap(),
+                    Kind::Parked => {
+                        let (sender, future) = parked(id);
+                        queue.push_parked(stamp(), future);
+                        open.push((order, id, *kind, Some(sender), None));
+                    }
+                    _ => {
+                        let place = queue.reserve(stamp());
+                        open.push((order, id, *kind, None, Some(place)));
+                    }
+                }
+                if !matches!(kind, Kind::Skipped) {
+                    expected.push(id);
+                }
+            }
+            open.sort_by_key(|(order, id, ..)| (*order, *id));
+            for (_, id, kind, sender, place) in open {
+                match (kind, sender, place) {
+                    (Kind::Reserved, _, Some(place)) => queue.fill_ready(place, body(id)),
+                    (Kind::Skipped, _, Some(place)) => queue.fill_nothing(place),
+                    (_, _, Some(place)) => {
+                        let (sender, future) = parked(id);
+                        queue.fill_parked(place, future);
+                        sender.send(()).unwrap();
+                    }
+                    (_, Some(sender), None) => sender.send(()).unwrap(),
+                    _ => unreachable!("made above"),
+                }
+                queue.poll_front(&mut cx, &metrics).unwrap();
+                let _ = queue.poll_write_to(&mut socket, &mut cx);
+            }
+            queue.poll_front(&mut cx, &metrics).unwrap();
+            while queue.poll_write_to(&mut socket, &mut cx).is_pending() {}
+            prop_assert!(queue.is_empty());
+            prop_assert_eq!(queue.queued_bytes(), 0);
+            prop_assert_eq!(correlation_ids(&socket.written), expected);
+        }
+    }
+
+    #[test]
+    fn responses_of_several_requests_leave_in_one_write() {
+        let metrics = NetworkMetrics::default();
+        let mut cx = Context::from_waker(noop_waker_ref());
+        let mut queue = ResponseQueue::default();
+        for id in 0..32 {
+            queue.push_ready(stamp(), body(id), &metrics).unwrap();
+        }
+        let mut socket = Socket {
+            bytes_per_call: usize::MAX,
+            ..Socket::default()
+        };
+        assert!(queue.poll_write_to(&mut socket, &mut cx).is_ready());
+        assert_eq!(socket.calls, 1);
+        assert_eq!(
+            correlation_ids(&socket.written),
+            (0..32).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn a_parked_response_is_polled_only_when_it_is_in_front_and_wakes_then() {
+        struct CountingWaker(AtomicUsize);
+        impl Wake for CountingWaker {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let metrics = NetworkMetrics::default();
+        let wakes = Arc::new(CountingWaker(AtomicUsize::new(0)));
+        let waker = Arc::clone(&wakes).into();
+        let mut cx = Context::from_waker(&waker);
+        let mut queue = ResponseQueue::default();
+        let (first, first_done) = oneshot::channel();
+        let (second, second_done) = oneshot::channel();
+        queue.push_parked(stamp(), Box::pin(async move { first_done.await.unwrap() }));
+        queue.push_parked(stamp(), Box::pin(async move { second_done.await.unwrap() }));
+        queue.poll_front(&mut cx, &metrics).unwrap();
+        second.send(body(2)).unwrap();
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+        first.send(body(1)).unwrap();
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+        queue.poll_front(&mut cx, &metrics).unwrap();
+        assert_eq!(queue.in_flight(), 0);
+    }
+
+    #[test]
+    fn a_panic_of_a_parked_response_is_a_failure_of_that_response_alone() {
+        let metrics = NetworkMetrics::default();
+        let mut cx = Context::from_waker(noop_waker_ref());
+        let mut queue = ResponseQueue::default();
+        queue.push_ready(stamp(), body(1), &metrics).unwrap();
+        queue.push_parked(stamp(), Box::pin(async { panic!("a handler's bug") }));
+        assert_eq!(queue.poll_front(&mut cx, &metrics), Err(ResponseFailed));
+        queue.abandon_waiting();
+        let mut socket = Socket {
+            bytes_per_call: usize::MAX,
+            ..Socket::default()
+        };
+        assert!(queue.poll_write_to(&mut socket, &mut cx).is_ready());
+        assert_eq!(correlation_ids(&socket.written), [1]);
+    }
+
+    #[test]
+    fn request_times_are_recorded_by_api() {
+        let metrics = NetworkMetrics::default();
+        let mut queue = ResponseQueue::default();
+        queue.push_ready(stamp(), body(1), &metrics).unwrap();
+        let buckets = &metrics.api(0).unwrap().time_buckets;
+        let recorded: u64 = buckets
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed))
+            .sum();
+        assert_eq!(recorded, 1);
+    }
+}

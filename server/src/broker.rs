@@ -5,17 +5,41 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use arc_swap::ArcSwap;
+use highwater_replication::cluster::ClusterImage;
+use highwater_replication::runtime::replica_manager::ReplicaManager;
+
+use crate::coordinator::group::GroupCoordinator;
 use crate::network::NetworkMetrics;
 
 /// What handlers reach everything through. Each part has a field here; it is built in `Broker::start`.
 pub struct Broker {
     /// Requests, errors, bytes and connections.
     pub network_metrics: Arc<NetworkMetrics>,
+    /// The partitions that this broker hosts.
+    pub replicas: Arc<ReplicaManager>,
+    /// The consumer groups that this broker coordinates.
+    pub groups: Arc<GroupCoordinator>,
+    image: ArcSwap<ClusterImage>,
     stopping: AtomicBool,
 }
 
 impl Broker {
+    /// The latest cluster metadata.
+    pub fn image(&self) -> Arc<ClusterImage> {
+        self.image.load_full()
+    }
+
+    /// The time of day, in milliseconds since 1970.
+    pub fn now_ms(&self) -> i64 {
+        let since_1970 = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX)
+    }
+
     /// Whether the broker has begun to stop. Parked requests answer with what they have.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)

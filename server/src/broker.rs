@@ -12,6 +12,7 @@ use highwater_replication::cluster::ClusterImage;
 use highwater_replication::runtime::replica_manager::ReplicaManager;
 
 use crate::coordinator::group::GroupCoordinator;
+use crate::fetch_session::FetchSessionCache;
 use crate::network::NetworkMetrics;
 
 /// What handlers reach everything through. Each part has a field here; it is built in `Broker::start`.
@@ -22,6 +23,10 @@ pub struct Broker {
     pub replicas: Arc<ReplicaManager>,
     /// The consumer groups that this broker coordinates.
     pub groups: Arc<GroupCoordinator>,
+    /// The incremental fetch sessions of this broker's clients.
+    pub fetch_sessions: FetchSessionCache,
+    /// The most that one fetch response holds (`fetch.max.bytes`), in bytes.
+    pub fetch_max_bytes: i32,
     image: ArcSwap<ClusterImage>,
     stopping: AtomicBool,
 }

@@ -13,7 +13,7 @@ use super::{Reply, RequestContext, partitions};
 use crate::broker::Broker;
 
 /// Handles a DeleteRecords request.
-pub async fn handle(
+pub(super) async fn handle(
     broker: Arc<Broker>,
     ctx: RequestContext,
     request: DeleteRecordsRequest,
@@ -52,5 +52,7 @@ fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result<i64, 
         return Err(ResponseError::InvalidTopicException);
     }
     let partition = partitions::by_name(broker, topic, index)?;
-    partition.delete_records(offset).map_err(|error| error.error_code())
+    partition
+        .delete_records(offset)
+        .map_err(|error| error.error_code())
 }

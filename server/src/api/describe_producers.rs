@@ -13,7 +13,7 @@ use super::{Reply, RequestContext, partitions};
 use crate::broker::Broker;
 
 /// Handles a DescribeProducers request.
-pub fn handle(
+pub(super) fn handle(
     broker: &Arc<Broker>,
     ctx: &RequestContext,
     request: DescribeProducersRequest,
@@ -29,7 +29,9 @@ pub fn handle(
                 }
             }
         });
-        TopicResponse::default().with_partitions(partitions.collect()).with_name(topic.name)
+        TopicResponse::default()
+            .with_partitions(partitions.collect())
+            .with_name(topic.name)
     });
     let response = DescribeProducersResponse::default().with_topics(topics.collect());
     Reply::Ready(ctx.encode(&response))
@@ -41,7 +43,9 @@ fn producers(
     index: i32,
 ) -> Result<Vec<ProducerState>, ResponseError> {
     let partition = partitions::by_name(broker, topic, index)?;
-    partition.check_leader(None).map_err(|error| error.error_code())?;
+    partition
+        .check_leader(None)
+        .map_err(|error| error.error_code())?;
     let states = partition.log().active_producers(broker.now_ms());
     let described = states.into_iter().map(|state| {
         ProducerState::default()

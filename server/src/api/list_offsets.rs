@@ -28,18 +28,28 @@ const READ_COMMITTED: i8 = 1;
 const LEADER_EPOCH_FROM: i16 = 4;
 
 /// Handles a ListOffsets request.
-pub fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: ListOffsetsRequest) -> Reply {
+pub(super) fn handle(
+    broker: &Arc<Broker>,
+    ctx: &RequestContext,
+    request: ListOffsetsRequest,
+) -> Reply {
     let partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
     // The ends of a log are known; anything else may have to be read from disk.
-    let known = |timestamp| matches!(timestamp, LATEST | EARLIEST | EARLIEST_LOCAL | LATEST_TIERED);
+    let known = |timestamp| {
+        matches!(
+            timestamp,
+            LATEST | EARLIEST | EARLIEST_LOCAL | LATEST_TIERED
+        )
+    };
     if partitions.map(|partition| partition.timestamp).all(known) {
         return Reply::Ready(ctx.encode(&answer(broker, ctx, &request)));
     }
     let (broker, ctx) = (Arc::clone(broker), ctx.clone());
     Reply::Parked(Box::pin(async move {
         let context = ctx.clone();
-        let looked_up =
-            tokio::task::spawn_blocking(move || context.encode(&answer(&broker, &context, &request)));
+        let looked_up = tokio::task::spawn_blocking(move || {
+            context.encode(&answer(&broker, &context, &request))
+        });
         looked_up.await.unwrap_or_else(|error| {
             tracing::error!(%error, "offset look-up failed");
             super::ResponseBody::unencodable()
@@ -54,7 +64,12 @@ fn answer(
 ) -> ListOffsetsResponse {
     let mut seen = HashSet::new();
     let names = request.topics.iter();
-    let keys = names.flat_map(|topic| topic.partitions.iter().map(|p| (&topic.name, p.partition_index)));
+    let keys = names.flat_map(|topic| {
+        topic
+            .partitions
+            .iter()
+            .map(|p| (&topic.name, p.partition_index))
+    });
     let duplicates: HashSet<_> = keys.filter(|key| !seen.insert(*key)).collect();
     let topics = request.topics.iter().map(|topic| {
         let partitions = topic.partitions.iter().map(|partition| {
@@ -92,7 +107,8 @@ fn look_up(
 ) -> Result<ListOffsetsPartitionResponse, ResponseError> {
     let query = query(asked.timestamp, ctx.api_version)?;
     let partition = partitions::by_name(broker, topic, asked.partition_index)?;
-    let epoch = (asked.current_leader_epoch >= 0).then_some(LeaderEpoch(asked.current_leader_epoch));
+    let epoch =
+        (asked.current_leader_epoch >= 0).then_some(LeaderEpoch(asked.current_leader_epoch));
     let isolation = match (request.replica_id.0, request.isolation_level) {
         (CONSUMER_REPLICA_ID, READ_COMMITTED) => ReadIsolation::LastStable,
         (CONSUMER_REPLICA_ID, _) => ReadIsolation::HighWatermark,
@@ -107,7 +123,9 @@ fn look_up(
     let Some(found) = found else {
         return Ok(response);
     };
-    let response = response.with_timestamp(found.timestamp).with_offset(found.offset);
+    let response = response
+        .with_timestamp(found.timestamp)
+        .with_offset(found.offset);
     Ok(match found.leader_epoch {
         Some(epoch) if ctx.api_version >= LEADER_EPOCH_FROM => response.with_leader_epoch(epoch.0),
         _ => response,
@@ -137,7 +155,11 @@ mod tests {
         for (timestamp, first) in [(-1, 1), (-2, 1), (-3, 7), (-4, 8), (-5, 9)] {
             assert!(query(timestamp, first).is_ok(), "{timestamp} at {first}");
             let earlier = query(timestamp, first - 1);
-            assert_eq!(earlier.is_ok(), timestamp >= -2, "{timestamp} before {first}");
+            assert_eq!(
+                earlier.is_ok(),
+                timestamp >= -2,
+                "{timestamp} before {first}"
+            );
         }
         assert_eq!(query(-6, 10), Err(ResponseError::UnsupportedVersion));
         assert_eq!(query(0, 1), Ok(Some(OffsetQuery::AtTimestamp(0))));

@@ -19,7 +19,22 @@ use table::{ApiEntry, api_table};
 
 // Records: produce, fetch and the offsets of a log.
 
-const RECORDS: &[ApiEntry] = api_table! {};
+mod delete_records;
+mod describe_producers;
+mod fetch;
+mod list_offsets;
+mod offset_for_leader_epoch;
+mod partitions;
+mod produce;
+
+const RECORDS: &[ApiEntry] = api_table! {
+    sync Produce(ProduceRequest) => produce::handle, advertised_from 0;
+    sync Fetch(FetchRequest) => fetch::handle;
+    sync ListOffsets(ListOffsetsRequest) => list_offsets::handle;
+    sync OffsetForLeaderEpoch(OffsetForLeaderEpochRequest) => offset_for_leader_epoch::handle;
+    async DeleteRecords(DeleteRecordsRequest) => delete_records::handle;
+    sync DescribeProducers(DescribeProducersRequest) => describe_producers::handle;
+};
 
 // Topics: metadata of the cluster and changes of it.
 

@@ -19,7 +19,7 @@ use crate::broker::Broker;
 const UNDEFINED: i32 = -1;
 
 /// Handles an OffsetForLeaderEpoch request.
-pub fn handle(
+pub(super) fn handle(
     broker: &Arc<Broker>,
     ctx: &RequestContext,
     request: OffsetForLeaderEpochRequest,
@@ -32,9 +32,9 @@ pub fn handle(
                 .with_end_offset(UNDEFINED.into());
             match look_up(broker, &topic.topic, asked) {
                 Ok(None) => answer,
-                Ok(Some((epoch, end_offset))) => {
-                    answer.with_leader_epoch(epoch.0).with_end_offset(end_offset)
-                }
+                Ok(Some((epoch, end_offset))) => answer
+                    .with_leader_epoch(epoch.0)
+                    .with_end_offset(end_offset),
                 Err(error) => {
                     ctx.count_error(error);
                     answer.with_error_code(error.code())
@@ -55,7 +55,8 @@ fn look_up(
     asked: &OffsetForLeaderPartition,
 ) -> Result<Option<(LeaderEpoch, i64)>, ResponseError> {
     let partition = partitions::by_name(broker, topic, asked.partition)?;
-    let current = (asked.current_leader_epoch >= 0).then_some(LeaderEpoch(asked.current_leader_epoch));
+    let current =
+        (asked.current_leader_epoch >= 0).then_some(LeaderEpoch(asked.current_leader_epoch));
     let found = partition.end_offset_for_epoch(LeaderEpoch(asked.leader_epoch), current);
     found.map_err(|error| error.error_code())
 }

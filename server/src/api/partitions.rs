@@ -12,12 +12,15 @@ use super::error_code::ErrorCode;
 use crate::broker::Broker;
 
 /// Kafka's internal topics, which clients may read but not write.
-const INTERNAL_TOPICS: [&str; 3] =
-    ["__consumer_offsets", "__transaction_state", "__share_group_state"];
+const INTERNAL_TOPICS: [&str; 3] = [
+    "__consumer_offsets",
+    "__transaction_state",
+    "__share_group_state",
+];
 
 /// Whether a topic is one of Kafka's internal ones.
 #[must_use]
-pub fn is_internal(topic: &str) -> bool {
+pub(super) fn is_internal(topic: &str) -> bool {
     INTERNAL_TOPICS.contains(&topic)
 }
 
@@ -26,24 +29,40 @@ pub fn is_internal(topic: &str) -> bool {
 /// # Errors
 /// `UNKNOWN_TOPIC_OR_PARTITION` when the metadata does not have it, `NOT_LEADER_OR_FOLLOWER` when
 /// another broker hosts it, `KAFKA_STORAGE_ERROR` when its log is offline.
-pub fn by_name(broker: &Broker, topic: &str, index: i32) -> Result<Arc<Partition>, ResponseError> {
-    broker.replicas.partition(topic, index).map_err(|error| match error {
-        PartitionError::NotHosted if broker.image().partition(topic, index).is_none() => {
-            ResponseError::UnknownTopicOrPartition
-        }
-        PartitionError::NotHosted => ResponseError::NotLeaderOrFollower,
-        other => other.error_code(),
-    })
+pub(super) fn by_name(
+    broker: &Broker,
+    topic: &str,
+    index: i32,
+) -> Result<Arc<Partition>, ResponseError> {
+    broker
+        .replicas
+        .partition(topic, index)
+        .map_err(|error| match error {
+            PartitionError::NotHosted if broker.image().partition(topic, index).is_none() => {
+                ResponseError::UnknownTopicOrPartition
+            }
+            PartitionError::NotHosted => ResponseError::NotLeaderOrFollower,
+            other => other.error_code(),
+        })
 }
 
 /// Finds a partition by its topic's id.
 ///
 /// # Errors
 /// `UNKNOWN_TOPIC_ID` when no topic has this id; else as [`by_name`].
-pub fn by_id(broker: &Broker, id: Uuid, index: i32) -> Result<Arc<Partition>, ResponseError> {
-    broker.replicas.partition_by_id(TopicId(id), index).or_else(|_| {
-        let image = broker.image();
-        let topic = image.topic_by_id(TopicId(id)).ok_or(ResponseError::UnknownTopicId)?;
-        by_name(broker, &topic.name, index)
-    })
+pub(super) fn by_id(
+    broker: &Broker,
+    id: Uuid,
+    index: i32,
+) -> Result<Arc<Partition>, ResponseError> {
+    broker
+        .replicas
+        .partition_by_id(TopicId(id), index)
+        .or_else(|_| {
+            let image = broker.image();
+            let topic = image
+                .topic_by_id(TopicId(id))
+                .ok_or(ResponseError::UnknownTopicId)?;
+            by_name(broker, &topic.name, index)
+        })
 }

@@ -40,17 +40,32 @@ const RECORD_ERRORS_FROM: i16 = 8;
 const ADMIN_CLIENT_ID: &str = "__admin_client";
 
 /// Handles a Produce request.
-pub fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: ProduceRequest) -> Reply {
+pub(super) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: ProduceRequest) -> Reply {
     let now_ms = broker.now_ms();
     let acks = Acks::from_wire(request.acks);
-    let mut producing = Producing { broker, ctx, request: &request, acks, now_ms, waits: Vec::new() };
+    let mut producing = Producing {
+        broker,
+        ctx,
+        request: &request,
+        acks,
+        now_ms,
+        waits: Vec::new(),
+    };
     let topics = request.topic_data.iter().enumerate();
-    let responses = topics.map(|(index, topic)| producing.topic(index, topic)).collect();
+    let responses = topics
+        .map(|(index, topic)| producing.topic(index, topic))
+        .collect();
     let waits = producing.waits;
     let response = ProduceResponse::default().with_responses(responses);
     if acks == Some(Acks::None) {
-        let failed = response.responses.iter().flat_map(|topic| &topic.partition_responses);
-        return match failed.map(|partition| partition.error_code).find(|code| *code != 0) {
+        let failed = response
+            .responses
+            .iter()
+            .flat_map(|topic| &topic.partition_responses);
+        return match failed
+            .map(|partition| partition.error_code)
+            .find(|code| *code != 0)
+        {
             None => Reply::Nothing,
             // There is no answer to carry the error: closing makes the client look again.
             Some(_) => Reply::Close(CloseReason::FailedWithoutResponse),
@@ -61,7 +76,12 @@ pub fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: ProduceReques
     }
     let timeout = Duration::from_millis(request.timeout_ms.max(0).unsigned_abs().into());
     let deadline = Instant::now() + timeout;
-    Reply::Parked(Box::pin(answer_when_committed(ctx.clone(), response, waits, deadline)))
+    Reply::Parked(Box::pin(answer_when_committed(
+        ctx.clone(),
+        response,
+        waits,
+        deadline,
+    )))
 }
 
 /// An append that is not committed yet, and its place in the response.
@@ -103,13 +123,21 @@ struct Refusal {
 
 impl From<ResponseError> for Refusal {
     fn from(error: ResponseError) -> Self {
-        Self { error, message: None, record_errors: Vec::new() }
+        Self {
+            error,
+            message: None,
+            record_errors: Vec::new(),
+        }
     }
 }
 
 impl Refusal {
     fn with_message(error: ResponseError, message: &str) -> Self {
-        Self { error, message: Some(message.to_owned()), record_errors: Vec::new() }
+        Self {
+            error,
+            message: Some(message.to_owned()),
+            record_errors: Vec::new(),
+        }
     }
 }
 
@@ -124,7 +152,11 @@ impl From<PartitionError> for Refusal {
             | AppendError::InvalidTimestamp { record_errors, .. } => record_errors.clone(),
             _ => Vec::new(),
         };
-        Self { error: code, message: Some(append.to_string()), record_errors }
+        Self {
+            error: code,
+            message: Some(append.to_string()),
+            record_errors,
+        }
     }
 }
 
@@ -140,8 +172,9 @@ struct Producing<'a> {
 impl Producing<'_> {
     fn topic(&mut self, index: usize, topic: &TopicProduceData) -> TopicProduceResponse {
         let entries = topic.partition_data.iter().enumerate();
-        let partition_responses =
-            entries.map(|(entry, data)| self.partition(topic, data, (index, entry))).collect();
+        let partition_responses = entries
+            .map(|(entry, data)| self.partition(topic, data, (index, entry)))
+            .collect();
         TopicProduceResponse::default()
             .with_name(topic.name.clone())
             .with_topic_id(topic.topic_id)
@@ -158,7 +191,11 @@ impl Producing<'_> {
         match self.append(topic, data) {
             Ok(Appended { info, commit }) => {
                 if let Some(wait) = commit {
-                    let place = PendingCommit { topic: topic_entry, partition: partition_entry, wait };
+                    let place = PendingCommit {
+                        topic: topic_entry,
+                        partition: partition_entry,
+                        wait,
+                    };
                     self.waits.push(place);
                 }
                 response
@@ -172,7 +209,11 @@ impl Producing<'_> {
 
     /// The field exists from v5 on.
     fn log_start_offset(&self, offset: i64) -> i64 {
-        if self.ctx.api_version >= 5 { offset } else { -1 }
+        if self.ctx.api_version >= 5 {
+            offset
+        } else {
+            -1
+        }
     }
 
     fn refused(
@@ -186,7 +227,9 @@ impl Producing<'_> {
             refusal.error = ResponseError::NotLeaderOrFollower;
         }
         self.ctx.count_error(refusal.error);
-        let response = response.with_error_code(refusal.error.code()).with_base_offset(-1);
+        let response = response
+            .with_error_code(refusal.error.code())
+            .with_base_offset(-1);
         if self.ctx.api_version < RECORD_ERRORS_FROM {
             return response;
         }
@@ -207,12 +250,16 @@ impl Producing<'_> {
     ) -> Result<Appended, Refusal> {
         let acks = self.acks.ok_or(ResponseError::InvalidRequiredAcks)?;
         let partition = self.find(topic, data.index)?;
-        let records = data.records.as_ref().filter(|records| !records.is_empty()).ok_or_else(|| {
-            Refusal::with_message(
-                ResponseError::InvalidRecord,
-                "a produce request must have exactly one record batch for each partition",
-            )
-        })?;
+        let records = data
+            .records
+            .as_ref()
+            .filter(|records| !records.is_empty())
+            .ok_or_else(|| {
+                Refusal::with_message(
+                    ResponseError::InvalidRecord,
+                    "a produce request must have exactly one record batch for each partition",
+                )
+            })?;
         if let Ok(header) = BatchHeader::parse(records) {
             self.check_header(&header)?;
         }
@@ -247,7 +294,8 @@ impl Producing<'_> {
                 Some(_) => ResponseError::InvalidTxnState.into(),
             });
         }
-        if self.ctx.api_version < ZSTD_FROM && header.compression().ok() == Some(Compression::Zstd) {
+        if self.ctx.api_version < ZSTD_FROM && header.compression().ok() == Some(Compression::Zstd)
+        {
             return Err(Refusal::with_message(
                 ResponseError::UnsupportedCompressionType,
                 "zstd needs produce version 7 or later",

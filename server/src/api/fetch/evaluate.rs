@@ -89,11 +89,17 @@ impl Evaluation {
 
     /// What the session wants to know, in the targets' order.
     pub(super) fn results(&self) -> Vec<(PartitionKey, PartitionResult)> {
-        self.entries.iter().map(|entry| (entry.key.clone(), entry.result())).collect()
+        self.entries
+            .iter()
+            .map(|entry| (entry.key.clone(), entry.result()))
+            .collect()
     }
 
     fn records(&self) -> impl Iterator<Item = &highwater_storage::LogRead> {
-        let reads = self.entries.iter().filter_map(|entry| entry.outcome.as_ref().ok());
+        let reads = self
+            .entries
+            .iter()
+            .filter_map(|entry| entry.outcome.as_ref().ok());
         reads.filter_map(|read| read.records.as_ref())
     }
 
@@ -178,9 +184,14 @@ fn read(
     request: PartitionReadRequest,
 ) -> Result<PartitionRead, ReadFailure> {
     let partition = find(broker, target)?;
-    let known = |error: PartitionError| ReadFailure { error: error.error_code(), ends_wait: true };
+    let known = |error: PartitionError| ReadFailure {
+        error: error.error_code(),
+        ends_wait: true,
+    };
     if reader.replica_id >= 0 {
-        partition.check_leader(request.current_leader_epoch).map_err(known)?;
+        partition
+            .check_leader(request.current_leader_epoch)
+            .map_err(known)?;
         return Err(not_assigned(request.current_leader_epoch));
     }
     debug_assert!(reader.replica_id >= DEBUGGING_REPLICA_ID);
@@ -194,7 +205,10 @@ fn not_assigned(current_leader_epoch: Option<LeaderEpoch>) -> ReadFailure {
         Some(_) => ResponseError::UnknownLeaderEpoch,
         None => ResponseError::NotLeaderOrFollower,
     };
-    ReadFailure { error, ends_wait: true }
+    ReadFailure {
+        error,
+        ends_wait: true,
+    }
 }
 
 /// The partition that a target names.
@@ -208,7 +222,10 @@ pub(super) fn find(broker: &Broker, target: &FetchTarget) -> Result<Arc<Partitio
                 // The session knows the topic as an incarnation that is gone.
                 Ok(partition) if partition.topic_id().0 != *id => {
                     let error = ResponseError::InconsistentTopicId;
-                    return Err(ReadFailure { error, ends_wait: true });
+                    return Err(ReadFailure {
+                        error,
+                        ends_wait: true,
+                    });
                 }
                 other => other,
             }
@@ -219,6 +236,9 @@ pub(super) fn find(broker: &Broker, target: &FetchTarget) -> Result<Arc<Partitio
             error,
             ResponseError::UnknownTopicOrPartition | ResponseError::UnknownTopicId
         );
-        ReadFailure { error, ends_wait: !unknown }
+        ReadFailure {
+            error,
+            ends_wait: !unknown,
+        }
     })
 }

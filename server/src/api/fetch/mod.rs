@@ -36,12 +36,15 @@ const DEBUGGING_REPLICA_ID: i32 = -2;
 const READ_COMMITTED: i8 = 1;
 
 /// Handles a Fetch request.
-pub fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: FetchRequest) -> Reply {
+pub(super) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: FetchRequest) -> Reply {
     let replica_id = replica_id(&request, ctx.api_version);
     let fetch = Fetch {
         broker: Arc::clone(broker),
         ctx: ctx.clone(),
-        reader: Reader { replica_id, isolation: isolation(replica_id, request.isolation_level) },
+        reader: Reader {
+            replica_id,
+            isolation: isolation(replica_id, request.isolation_level),
+        },
         limits: limits(broker, &request),
         deadline: Instant::now()
             + Duration::from_millis(request.max_wait_ms.max(0).unsigned_abs().into()),
@@ -50,7 +53,12 @@ pub fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: FetchRequest)
     let context = match broker.fetch_sessions.begin(
         session_request(request, ctx.api_version),
         broker.now_ms(),
-        |id| broker.image().topic_by_id(TopicId(id)).map(|topic| Arc::clone(&topic.name)),
+        |id| {
+            broker
+                .image()
+                .topic_by_id(TopicId(id))
+                .map(|topic| Arc::clone(&topic.name))
+        },
     ) {
         Ok(context) => context,
         Err(error) => return Reply::Ready(refuse_session(ctx, error)),
@@ -61,7 +69,11 @@ pub fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: FetchRequest)
         return Reply::Ready(fetch.answer(context, evaluation));
     }
     Reply::Parked(Box::pin(async move {
-        let evaluation = if park { fetch.wait(&context).await } else { evaluation };
+        let evaluation = if park {
+            fetch.wait(&context).await
+        } else {
+            evaluation
+        };
         let evaluation = evaluation.brought_into_memory().await;
         fetch.answer(context, evaluation)
     }))
@@ -103,11 +115,15 @@ impl Fetch {
         targets: &[FetchTarget],
         notify: &Arc<Notify>,
     ) -> Vec<highwater_replication::runtime::offset_watch::Registration> {
-        let partitions = targets.iter().filter_map(|target| evaluate::find(&self.broker, target).ok());
+        let partitions = targets
+            .iter()
+            .filter_map(|target| evaluate::find(&self.broker, target).ok());
         partitions
             .map(|partition| {
                 let next = partition.log().high_watermark() + 1;
-                partition.high_watermark_watch().register(next, Arc::clone(notify))
+                partition
+                    .high_watermark_watch()
+                    .register(next, Arc::clone(notify))
             })
             .collect()
     }
@@ -128,7 +144,11 @@ impl Fetch {
 
 /// The id of the replica that fetches; it moved into a tagged field with v15 (KIP-903).
 fn replica_id(request: &FetchRequest, version: i16) -> i32 {
-    if version >= 15 { request.replica_state.replica_id.0 } else { request.replica_id.0 }
+    if version >= 15 {
+        request.replica_state.replica_id.0
+    } else {
+        request.replica_id.0
+    }
 }
 
 fn isolation(replica_id: i32, level: i8) -> ReadIsolation {
@@ -141,14 +161,21 @@ fn isolation(replica_id: i32, level: i8) -> ReadIsolation {
 
 fn limits(broker: &Broker, request: &FetchRequest) -> Limits {
     let bytes = |value: i32| usize::try_from(value).unwrap_or(0);
-    let max_bytes = bytes(request.max_bytes).min(bytes(broker.config.fetch_max_bytes));
-    Limits { max_bytes, min_bytes: bytes(request.min_bytes).min(max_bytes) }
+    let max_bytes = bytes(request.max_bytes).min(bytes(broker.fetch_max_bytes));
+    Limits {
+        max_bytes,
+        min_bytes: bytes(request.min_bytes).min(max_bytes),
+    }
 }
 
 fn session_request(request: FetchRequest, version: i16) -> SessionRequest {
     let by_id = version >= TOPIC_IDS_FROM;
     let reference = |name: &str, id| {
-        if by_id { TopicRef::Id(id) } else { TopicRef::Name(name.into()) }
+        if by_id {
+            TopicRef::Id(id)
+        } else {
+            TopicRef::Name(name.into())
+        }
     };
     let mut targets = Vec::new();
     for topic in request.topics {
@@ -158,7 +185,10 @@ fn session_request(request: FetchRequest, version: i16) -> SessionRequest {
             TopicRef::Id(_) => None,
         };
         targets.extend(topic.partitions.into_iter().map(|partition| FetchTarget {
-            key: PartitionKey { topic: reference.clone(), partition: partition.partition },
+            key: PartitionKey {
+                topic: reference.clone(),
+                partition: partition.partition,
+            },
             topic_name: topic_name.clone(),
             fetch_offset: partition.fetch_offset,
             max_bytes: partition.partition_max_bytes,
@@ -171,7 +201,10 @@ fn session_request(request: FetchRequest, version: i16) -> SessionRequest {
     for topic in request.forgotten_topics_data {
         let reference = reference(&topic.topic, topic.topic_id);
         let keys = topic.partitions.into_iter();
-        forgotten.extend(keys.map(|partition| PartitionKey { topic: reference.clone(), partition }));
+        forgotten.extend(keys.map(|partition| PartitionKey {
+            topic: reference.clone(),
+            partition,
+        }));
     }
     SessionRequest {
         session_id: request.session_id,

@@ -34,7 +34,11 @@ pub(super) fn encode(
     if ctx.api_version >= SESSIONS_FROM {
         response.session_id = answer.session_id;
     }
-    let sent = evaluation.entries.into_iter().zip(&answer.send).filter(|(_, send)| **send);
+    let sent = evaluation
+        .entries
+        .into_iter()
+        .zip(&answer.send)
+        .filter(|(_, send)| **send);
     for (entry, _) in sent {
         let topic = topic_of(&mut response.responses, &entry.key.topic);
         topic.partitions.push(partition_data(ctx, entry));
@@ -100,13 +104,16 @@ fn filled(ctx: &RequestContext, data: PartitionData, read: PartitionRead) -> Par
         .with_high_watermark(read.high_watermark)
         .with_last_stable_offset(read.last_stable_offset)
         .with_aborted_transactions(aborted)
-        .with_records(Some(read.records.map_or_else(Bytes::new, |read| read.records)));
+        .with_records(Some(
+            read.records.map_or_else(Bytes::new, |read| read.records),
+        ));
     if ctx.api_version >= LOG_START_OFFSET_FROM {
         data.log_start_offset = read.log_start_offset;
     }
     if let Some((epoch, end_offset)) = read.diverging_epoch {
-        data.diverging_epoch =
-            EpochEndOffset::default().with_epoch(epoch.0).with_end_offset(end_offset);
+        data.diverging_epoch = EpochEndOffset::default()
+            .with_epoch(epoch.0)
+            .with_end_offset(end_offset);
     }
     data
 }

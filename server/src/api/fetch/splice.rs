@@ -6,8 +6,8 @@
 
 use anyhow::{Context, Result};
 use bytes::{BufMut, Bytes};
-use kafka_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
 use kafka_protocol::messages::FetchResponse;
+use kafka_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
 use kafka_protocol::protocol::Encodable;
 
 use crate::api::reply::ResponseWriter;
@@ -19,7 +19,7 @@ const FLEXIBLE_FROM: i16 = 12;
 ///
 /// # Errors
 /// When a field is set that the version does not have, or the message would be too large.
-pub fn encode_spliced(
+pub(super) fn encode_spliced(
     mut response: FetchResponse,
     version: i16,
     writer: &mut ResponseWriter,
@@ -64,7 +64,11 @@ impl Splicer<'_> {
         let mut frame = Vec::new();
         topic.encode(&mut frame, self.version)?;
         // The frame ends with the empty array and, if flexible, the tagged fields of the topic.
-        let (array, tail) = if self.flexible() { (1, tagged_bytes(&topic)?) } else { (4, 0) };
+        let (array, tail) = if self.flexible() {
+            (1, tagged_bytes(&topic)?)
+        } else {
+            (4, 0)
+        };
         let array_position = frame.len() - array - tail;
         self.put(&frame[..array_position]);
         self.count(partitions.len())?;
@@ -106,7 +110,9 @@ impl Splicer<'_> {
             }
             self.writer.buffer().put_u8(value.to_le_bytes()[0]);
         } else {
-            self.writer.buffer().put_i32(i32::try_from(count).context("fetch response too large")?);
+            self.writer
+                .buffer()
+                .put_i32(i32::try_from(count).context("fetch response too large")?);
         }
         Ok(())
     }
@@ -114,7 +120,10 @@ impl Splicer<'_> {
 
 /// How many bytes the tagged fields of a topic take.
 fn tagged_bytes(topic: &FetchableTopicResponse) -> Result<usize> {
-    anyhow::ensure!(topic.unknown_tagged_fields.is_empty(), "unknown tagged fields in a response");
+    anyhow::ensure!(
+        topic.unknown_tagged_fields.is_empty(),
+        "unknown tagged fields in a response"
+    );
     Ok(1)
 }
 
@@ -146,9 +155,13 @@ mod tests {
             .with_high_watermark(7)
             .with_last_stable_offset(6)
             .with_aborted_transactions(Some(vec![
-                AbortedTransaction::default().with_producer_id(ProducerId(9)).with_first_offset(3),
+                AbortedTransaction::default()
+                    .with_producer_id(ProducerId(9))
+                    .with_first_offset(3),
             ]))
-            .with_records(Some(records.map_or_else(Bytes::new, |n| Bytes::from(vec![0xab; n]))))
+            .with_records(Some(
+                records.map_or_else(Bytes::new, |n| Bytes::from(vec![0xab; n])),
+            ))
     }
 
     fn response(version: i16) -> FetchResponse {
@@ -169,11 +182,27 @@ mod tests {
                 topic.with_topic(TopicName(StrBytes::from_string(name.to_owned())))
             }
         };
-        let mut response = FetchResponse::default().with_throttle_time_ms(3).with_responses(vec![
-            topic("one", vec![partition(0, Some(10)), partition(1, Some(200_000)), diverging]),
-            topic("none", vec![]),
-            topic("two", vec![leader_moved, partition(5, Some(1023)), partition(6, Some(1024))]),
-        ]);
+        let mut response = FetchResponse::default()
+            .with_throttle_time_ms(3)
+            .with_responses(vec![
+                topic(
+                    "one",
+                    vec![
+                        partition(0, Some(10)),
+                        partition(1, Some(200_000)),
+                        diverging,
+                    ],
+                ),
+                topic("none", vec![]),
+                topic(
+                    "two",
+                    vec![
+                        leader_moved,
+                        partition(5, Some(1023)),
+                        partition(6, Some(1024)),
+                    ],
+                ),
+            ]);
         if version >= 7 {
             response.session_id = 11;
         }
@@ -205,6 +234,11 @@ mod tests {
         ]);
         let mut writer = ResponseWriter::new(1, 0, 64);
         encode_spliced(response, 12, &mut writer).unwrap();
-        assert!(writer.finish().into_pieces().any(|piece| piece.as_ptr() == records.as_ptr()));
+        assert!(
+            writer
+                .finish()
+                .into_pieces()
+                .any(|piece| piece.as_ptr() == records.as_ptr())
+        );
     }
 }

@@ -5,4 +5,5 @@ pub mod api;
 pub mod broker;
 pub mod coordinator;
 pub mod fetch_session;
+pub mod config;
 pub mod network;

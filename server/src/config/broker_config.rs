@@ -1,0 +1,366 @@
+//! The configuration in effect, typed.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use highwater_storage::LogConfig;
+
+use super::layers::Layers;
+use super::listeners::ListenerKeys;
+use super::node::{check_node_id, check_quorum, given_broker_id};
+use super::{ConfigError, ListenerConfig, StaticConfig};
+
+macro_rules! broker_config {
+    ($($field:ident: $type:ty = $key:literal,)*) => {
+        /// The values in effect of the keys that act, each under its own name with underscores for dots.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct BrokerConfig {
+            $(
+                #[doc = concat!("`", $key, "`; its meaning and default are in [`super::keys`].")]
+                pub $field: $type,
+            )*
+            /// `listeners`, `advertised.listeners` and their protocols, without the controller's.
+            pub listeners: Vec<ListenerConfig>,
+            /// `log.dirs`, or `log.dir` when that is absent.
+            pub log_dirs: Vec<PathBuf>,
+            /// `metadata.log.dir`, or the first of `log.dirs`.
+            pub metadata_log_dir: PathBuf,
+            /// `max.connections.per.ip.overrides`: connections that single hosts or addresses may hold open.
+            pub max_connections_per_ip_overrides: BTreeMap<String, i32>,
+            /// `http.listeners`: where the HTTP port listens.
+            pub http_listeners: Vec<HttpAddress>,
+            /// Defaults of topic configurations that the broker's own keys set, by the topic's key; for
+            /// [`LogConfig::from_overrides`].
+            pub topic_defaults: BTreeMap<&'static str, String>,
+        }
+
+        /// Keys that have a field of their own.
+        #[cfg(test)]
+        const FIELD_KEYS: &[&str] = &[$($key),*];
+
+        impl BrokerConfig {
+            fn fields(layers: &Layers<'_>, derived: Derived) -> Result<Self, ConfigError> {
+                Ok(BrokerConfig {
+                    $($field: layers.get($key)?,)*
+                    listeners: derived.listeners,
+                    log_dirs: derived.log_dirs,
+                    metadata_log_dir: derived.metadata_log_dir,
+                    max_connections_per_ip_overrides: derived.max_connections_per_ip_overrides,
+                    http_listeners: derived.http_listeners,
+                    topic_defaults: derived.topic_defaults,
+                })
+            }
+        }
+    };
+}
+
+broker_config! {
+    node_id: i32 = "node.id",
+    broker_rack: Option<String> = "broker.rack",
+
+    socket_request_max_bytes: i32 = "socket.request.max.bytes",
+    socket_send_buffer_bytes: i32 = "socket.send.buffer.bytes",
+    socket_receive_buffer_bytes: i32 = "socket.receive.buffer.bytes",
+    socket_listen_backlog_size: i32 = "socket.listen.backlog.size",
+    connections_max_idle_ms: i64 = "connections.max.idle.ms",
+    max_connections: i32 = "max.connections",
+    max_connections_per_ip: i32 = "max.connections.per.ip",
+
+    num_recovery_threads_per_data_dir: i32 = "num.recovery.threads.per.data.dir",
+    log_initial_task_delay_ms: i64 = "log.initial.task.delay.ms",
+    log_retention_check_interval_ms: i64 = "log.retention.check.interval.ms",
+    log_flush_scheduler_interval_ms: i64 = "log.flush.scheduler.interval.ms",
+    log_flush_offset_checkpoint_interval_ms: i32 = "log.flush.offset.checkpoint.interval.ms",
+    log_flush_start_offset_checkpoint_interval_ms: i32 = "log.flush.start.offset.checkpoint.interval.ms",
+    log_cleaner_enable: bool = "log.cleaner.enable",
+    log_cleaner_dedupe_buffer_size: i64 = "log.cleaner.dedupe.buffer.size",
+    log_cleaner_io_buffer_load_factor: f64 = "log.cleaner.io.buffer.load.factor",
+    log_cleaner_backoff_ms: i64 = "log.cleaner.backoff.ms",
+
+    auto_create_topics_enable: bool = "auto.create.topics.enable",
+    num_partitions: i32 = "num.partitions",
+    default_replication_factor: i32 = "default.replication.factor",
+    delete_topic_enable: bool = "delete.topic.enable",
+    max_request_partition_size_limit: i32 = "max.request.partition.size.limit",
+
+    replica_high_watermark_checkpoint_interval_ms: i64 = "replica.high.watermark.checkpoint.interval.ms",
+    fetch_max_bytes: i32 = "fetch.max.bytes",
+    max_incremental_fetch_session_cache_slots: i32 = "max.incremental.fetch.session.cache.slots",
+
+    producer_id_expiration_ms: i32 = "producer.id.expiration.ms",
+    producer_id_expiration_check_interval_ms: i32 = "producer.id.expiration.check.interval.ms",
+
+    group_min_session_timeout_ms: i32 = "group.min.session.timeout.ms",
+    group_max_session_timeout_ms: i32 = "group.max.session.timeout.ms",
+    group_initial_rebalance_delay_ms: i32 = "group.initial.rebalance.delay.ms",
+    group_max_size: i32 = "group.max.size",
+    offsets_topic_num_partitions: i32 = "offsets.topic.num.partitions",
+    offsets_topic_replication_factor: i16 = "offsets.topic.replication.factor",
+    offsets_topic_segment_bytes: i32 = "offsets.topic.segment.bytes",
+    offsets_topic_compression_codec: i32 = "offsets.topic.compression.codec",
+    offsets_retention_minutes: i32 = "offsets.retention.minutes",
+    offsets_retention_check_interval_ms: i64 = "offsets.retention.check.interval.ms",
+    offset_metadata_max_bytes: i32 = "offset.metadata.max.bytes",
+    offsets_commit_timeout_ms: i32 = "offsets.commit.timeout.ms",
+
+    metadata_log_segment_bytes: i32 = "metadata.log.segment.bytes",
+    metadata_log_segment_ms: i64 = "metadata.log.segment.ms",
+}
+
+struct Derived {
+    listeners: Vec<ListenerConfig>,
+    log_dirs: Vec<PathBuf>,
+    metadata_log_dir: PathBuf,
+    max_connections_per_ip_overrides: BTreeMap<String, i32>,
+    http_listeners: Vec<HttpAddress>,
+    topic_defaults: BTreeMap<&'static str, String>,
+}
+
+/// One address of the HTTP port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpAddress {
+    /// Host or address to bind; empty for every interface.
+    pub host: String,
+    /// Port to bind; 0 for a free one.
+    pub port: u16,
+}
+
+impl BrokerConfig {
+    /// The configuration of these static entries alone.
+    ///
+    /// # Errors
+    /// When a value is not allowed, or two keys contradict each other.
+    pub fn from_static(config: &StaticConfig) -> Result<Self, ConfigError> {
+        Self::from_layers(&Layers(vec![config.entries()]))
+    }
+
+    pub(super) fn from_layers(layers: &Layers<'_>) -> Result<Self, ConfigError> {
+        check_node_id(layers)?;
+        check_quorum(layers)?;
+        check_times(layers)?;
+        let log_dirs = log_dirs(layers)?;
+        let metadata_log_dir = layers
+            .get::<Option<String>>("metadata.log.dir")?
+            .filter(|dir| !dir.is_empty());
+        let derived = Derived {
+            listeners: listeners(layers)?,
+            metadata_log_dir: metadata_log_dir.map_or_else(|| log_dirs[0].clone(), PathBuf::from),
+            log_dirs,
+            max_connections_per_ip_overrides: connection_overrides(layers)?,
+            http_listeners: http_listeners(layers)?,
+            topic_defaults: topic_defaults(layers)?,
+        };
+        let mut config = Self::fields(layers, derived)?;
+        if let Some(broker_id) = given_broker_id(layers)? {
+            config.node_id = broker_id;
+        }
+        config.check(layers)?;
+        Ok(config)
+    }
+
+    fn check(&self, layers: &Layers<'_>) -> Result<(), ConfigError> {
+        let refuse = |key: &'static str, expected: &str| {
+            let text = layers
+                .value(key)
+                .map(|value| value.to_string())
+                .unwrap_or_default();
+            Err(ConfigError::invalid(key, &text, expected))
+        };
+        for (key, size) in [
+            ("socket.send.buffer.bytes", self.socket_send_buffer_bytes),
+            (
+                "socket.receive.buffer.bytes",
+                self.socket_receive_buffer_bytes,
+            ),
+        ] {
+            if size < 1 && size != -1 {
+                return refuse(
+                    key,
+                    "a whole number from 1 to 2147483647, or -1, is expected",
+                );
+            }
+        }
+        if self.max_connections_per_ip == 0 && self.max_connections_per_ip_overrides.is_empty() {
+            return refuse(
+                "max.connections.per.ip",
+                "at least 1 is expected unless max.connections.per.ip.overrides lets someone in",
+            );
+        }
+        if !(0..=4).contains(&self.offsets_topic_compression_codec) {
+            return refuse(
+                "offsets.topic.compression.codec",
+                "a whole number from 0 to 4 is expected",
+            );
+        }
+        if self.default_replication_factor < 1 {
+            return refuse(
+                "default.replication.factor",
+                "a whole number from 1 to 32767 is expected",
+            );
+        }
+        if self.log_cleaner_dedupe_buffer_size < 1 << 20 {
+            return refuse(
+                "log.cleaner.dedupe.buffer.size",
+                "at least 1048576 is expected",
+            );
+        }
+        if !(self.log_cleaner_io_buffer_load_factor > 0.0
+            && self.log_cleaner_io_buffer_load_factor <= 1.0)
+        {
+            return refuse(
+                "log.cleaner.io.buffer.load.factor",
+                "a number above 0 and up to 1 is expected",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Times that have no range in the table because they may also be absent.
+fn check_times(layers: &Layers<'_>) -> Result<(), ConfigError> {
+    let refuse = |key: &'static str, time: i64, expected: &str| {
+        Err(ConfigError::invalid(key, &time.to_string(), expected))
+    };
+    for key in [
+        "log.retention.ms",
+        "log.retention.minutes",
+        "log.retention.hours",
+    ] {
+        if let Some(time) = layers.get::<Option<i64>>(key)?
+            && (time < -1 || time == 0)
+        {
+            return refuse(key, time, "at least 1, or -1 for ever, is expected");
+        }
+    }
+    for (key, least) in [
+        ("log.roll.ms", 1),
+        ("log.roll.jitter.ms", 0),
+        ("log.flush.interval.ms", 0),
+    ] {
+        if let Some(time) = layers.get::<Option<i64>>(key)?
+            && time < least
+        {
+            return refuse(key, time, &format!("at least {least} is expected"));
+        }
+    }
+    Ok(())
+}
+
+fn listeners(layers: &Layers<'_>) -> Result<Vec<ListenerConfig>, ConfigError> {
+    ListenerKeys {
+        listeners: &layers.get::<Vec<String>>("listeners")?,
+        advertised_listeners: layers
+            .get::<Option<Vec<String>>>("advertised.listeners")?
+            .as_deref(),
+        protocol_map: &layers.get::<String>("listener.security.protocol.map")?,
+        controller_listener_names: &layers.get::<Vec<String>>("controller.listener.names")?,
+        inter_broker_listener_name: layers
+            .get::<Option<String>>("inter.broker.listener.name")?
+            .as_deref(),
+        inter_broker_protocol: &layers.get::<String>("security.inter.broker.protocol")?,
+    }
+    .resolve(|| {
+        rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned()
+    })
+}
+
+fn log_dirs(layers: &Layers<'_>) -> Result<Vec<PathBuf>, ConfigError> {
+    let dirs = match layers.get::<Option<Vec<String>>>("log.dirs")? {
+        Some(dirs) => dirs,
+        None => layers.get("log.dir")?,
+    };
+    if dirs.is_empty() {
+        let key = if layers.text("log.dirs").is_some() {
+            "log.dirs"
+        } else {
+            "log.dir"
+        };
+        return Err(ConfigError::invalid(
+            key,
+            "",
+            "at least one directory is expected",
+        ));
+    }
+    Ok(dirs.into_iter().map(PathBuf::from).collect())
+}
+
+fn connection_overrides(layers: &Layers<'_>) -> Result<BTreeMap<String, i32>, ConfigError> {
+    const KEY: &str = "max.connections.per.ip.overrides";
+    let text = layers.get::<String>(KEY)?;
+    text.split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+        .map(|entry| {
+            entry
+                .rsplit_once(':')
+                .and_then(|(host, count)| {
+                    Some((host.trim().to_owned(), count.trim().parse().ok()?))
+                })
+                .filter(|(host, count)| !host.is_empty() && *count >= 0)
+                .ok_or_else(|| {
+                    ConfigError::invalid(
+                        KEY,
+                        &text,
+                        format!("host:count is expected in place of '{entry}'"),
+                    )
+                })
+        })
+        .collect()
+}
+
+fn http_listeners(layers: &Layers<'_>) -> Result<Vec<HttpAddress>, ConfigError> {
+    const KEY: &str = "http.listeners";
+    let texts = layers.get::<Vec<String>>(KEY)?;
+    let parse = |text: &String| {
+        let address = text.strip_prefix("http://").unwrap_or(text);
+        if let Ok(address) = address.parse::<SocketAddr>() {
+            return Some(HttpAddress {
+                host: address.ip().to_string(),
+                port: address.port(),
+            });
+        }
+        let (host, port) = address.split_once(':')?;
+        let host_fits = host
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+        (host_fits && port.bytes().all(|byte| byte.is_ascii_digit())).then_some(())?;
+        Some(HttpAddress {
+            host: host.to_owned(),
+            port: port.parse().ok()?,
+        })
+    };
+    texts
+        .iter()
+        .map(|text| {
+            parse(text).ok_or_else(|| {
+                ConfigError::invalid(
+                    KEY,
+                    &texts.join(","),
+                    format!("host:port is expected in place of '{text}'"),
+                )
+            })
+        })
+        .collect()
+}
+
+/// What the broker's keys say about topics, judged by the table of topic keys.
+fn topic_defaults(layers: &Layers<'_>) -> Result<BTreeMap<&'static str, String>, ConfigError> {
+    use highwater_storage::ConfigError as TopicConfigError;
+    LogConfig::defaults_from_broker(|key| layers.text(key)).map_err(|error| match error {
+        TopicConfigError::InvalidValue { key, value, reason } => {
+            ConfigError::invalid(key, &value, reason)
+        }
+        TopicConfigError::NotSupported { key, value, reason } => {
+            ConfigError::not_supported(key, &value, reason)
+        }
+        other => ConfigError::Conflict(other.to_string()),
+    })
+}
+
+#[cfg(test)]
+#[path = "broker_config_tests.rs"]
+mod tests;

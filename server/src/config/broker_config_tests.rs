@@ -1,0 +1,198 @@
+//! Tests of the typed configuration.
+
+use super::super::Support;
+use super::super::keys;
+use super::*;
+
+fn config(entries: &[(&str, &str)]) -> Result<BrokerConfig, String> {
+    StaticConfig::from_entries(entries.iter().copied())
+        .and_then(|config| BrokerConfig::from_static(&config))
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_defaults_are_those_of_a_single_node_on_loopback() {
+    let config = config(&[]).expect("the defaults");
+    assert_eq!(config.node_id, 1);
+    assert_eq!(
+        (config.listeners[0].host.as_str(), config.listeners[0].port),
+        ("127.0.0.1", 9092)
+    );
+    assert_eq!(config.log_dirs, [PathBuf::from("./highwater-data")]);
+    assert_eq!(config.metadata_log_dir, PathBuf::from("./highwater-data"));
+    assert_eq!(config.offsets_topic_replication_factor, 1);
+    assert_eq!(config.group_initial_rebalance_delay_ms, 0);
+    assert_eq!(config.http_listeners, []);
+}
+
+#[test]
+fn every_key_that_acts_is_read_and_every_key_that_is_read_acts() {
+    const READ_BY_HAND: [&str; 15] = [
+        "advertised.listeners",
+        "broker.id",
+        "controller.listener.names",
+        "controller.quorum.bootstrap.servers",
+        "controller.quorum.voters",
+        "http.listeners",
+        "inter.broker.listener.name",
+        "listener.security.protocol.map",
+        "listeners",
+        "log.dir",
+        "log.dirs",
+        "max.connections.per.ip.overrides",
+        "metadata.log.dir",
+        "process.roles",
+        "security.inter.broker.protocol",
+    ];
+    let synonyms: Vec<&str> = highwater_storage::TOPIC_CONFIG_KEYS
+        .iter()
+        .filter(|key| key.unsupported_reason().is_none())
+        .flat_map(|key| key.synonyms.iter().map(|synonym| synonym.name))
+        .collect();
+    let read: std::collections::BTreeSet<&str> = FIELD_KEYS
+        .iter()
+        .copied()
+        .chain(READ_BY_HAND)
+        .chain(synonyms)
+        .collect();
+    for key in keys::all().filter(|key| key.support == Support::Active) {
+        assert!(
+            read.contains(key.name),
+            "{} is said to act, but nothing reads it",
+            key.name
+        );
+    }
+    for name in read {
+        let key = keys::find(name).expect(name);
+        assert_eq!(
+            key.support,
+            Support::Active,
+            "{name} is read, but said not to act"
+        );
+    }
+}
+
+#[test]
+fn topic_defaults_follow_the_strongest_key_that_is_set() {
+    let default = |entries: &[(&str, &str)], key: &str| {
+        config(entries).expect("a configuration").topic_defaults[key].clone()
+    };
+    assert_eq!(
+        config(&[]).expect("the defaults").topic_defaults,
+        BTreeMap::new()
+    );
+    assert_eq!(
+        default(&[("log.retention.hours", "1")], "retention.ms"),
+        "3600000"
+    );
+    assert_eq!(
+        default(
+            &[("log.retention.hours", "1"), ("log.retention.minutes", "2")],
+            "retention.ms"
+        ),
+        "120000"
+    );
+    assert_eq!(
+        default(
+            &[("log.retention.minutes", "2"), ("log.retention.ms", "7")],
+            "retention.ms"
+        ),
+        "7"
+    );
+    assert_eq!(
+        default(&[("log.retention.hours", "-1")], "retention.ms"),
+        "-1"
+    );
+    assert_eq!(
+        default(&[("log.flush.scheduler.interval.ms", "9")], "flush.ms"),
+        "9"
+    );
+    assert_eq!(
+        default(&[("log.cleanup.policy", "compact")], "cleanup.policy"),
+        "compact"
+    );
+}
+
+#[test]
+fn one_node_is_accepted_in_all_its_forms_and_several_are_not() {
+    assert_eq!(
+        config(&[("broker.id", "7")]).expect("the old name").node_id,
+        7
+    );
+    assert_eq!(
+        config(&[("broker.id", "7"), ("node.id", "7")])
+            .expect("the same")
+            .node_id,
+        7
+    );
+    assert!(
+        config(&[("broker.id", "7"), ("node.id", "8")])
+            .expect_err("not the same")
+            .contains("contradict")
+    );
+    assert!(config(&[("process.roles", "controller,broker")]).is_ok());
+    assert!(
+        config(&[("process.roles", "broker")])
+            .expect_err("needs a controller")
+            .contains("not supported yet")
+    );
+    assert!(config(&[("process.roles", "broker,zookeeper")]).is_err());
+    assert!(config(&[("controller.quorum.voters", "1@localhost:9093")]).is_ok());
+    assert!(
+        config(&[("controller.quorum.voters", "2@localhost:9093")])
+            .expect_err("another node")
+            .contains("node.id")
+    );
+    assert!(
+        config(&[("controller.quorum.voters", "localhost:9093")])
+            .expect_err("no id")
+            .contains("id@host:port")
+    );
+    let several =
+        config(&[("controller.quorum.voters", "1@a:1,2@b:1,3@c:1")]).expect_err("several");
+    assert!(several.contains("not supported yet"), "{several}");
+    assert!(config(&[("controller.quorum.bootstrap.servers", "a:1,b:1")]).is_err());
+}
+
+#[test]
+fn values_that_contradict_are_refused() {
+    for (key, value) in [
+        ("socket.send.buffer.bytes", "0"),
+        ("max.connections.per.ip", "0"),
+        ("max.connections.per.ip.overrides", "host"),
+        ("max.connections.per.ip.overrides", "host:-1"),
+        ("offsets.topic.compression.codec", "5"),
+        ("log.retention.ms", "0"),
+        ("log.retention.hours", "-2"),
+        ("log.roll.ms", "0"),
+        ("log.dirs", ""),
+        ("http.listeners", "nowhere"),
+        ("http.listeners", "[::1:80"),
+        ("log.cleaner.io.buffer.load.factor", "0.0"),
+    ] {
+        let error = config(&[(key, value)]).expect_err(key);
+        assert!(
+            error.starts_with(&format!("invalid value '{value}' for {key}: ")),
+            "{error}"
+        );
+    }
+    let overrides = config(&[
+        ("max.connections.per.ip", "0"),
+        ("max.connections.per.ip.overrides", "127.0.0.1:3, ::1:2"),
+    ]);
+    let overrides = overrides
+        .expect("someone gets in")
+        .max_connections_per_ip_overrides;
+    assert_eq!(
+        overrides,
+        BTreeMap::from([("127.0.0.1".to_owned(), 3), ("::1".to_owned(), 2)])
+    );
+    let http = config(&[("http.listeners", "127.0.0.1:9644, http://[::1]:0, :8080")])
+        .expect("three")
+        .http_listeners;
+    let http: Vec<_> = http
+        .iter()
+        .map(|address| (address.host.as_str(), address.port))
+        .collect();
+    assert_eq!(http, [("127.0.0.1", 9644), ("::1", 0), ("", 8080)]);
+}

@@ -1,0 +1,555 @@
+//! Configuration that changes at run time (KIP-226), and what DescribeConfigs says of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use highwater_storage::log_config::topic_config_key;
+
+use super::layers::{Entries, Layers};
+use super::{
+    BrokerConfig, ConfigError, ConfigKey, ConfigType, ConfigValue, StaticConfig, Support,
+    UpdateMode, keys,
+};
+
+/// Whom a change at run time concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DynamicScope {
+    /// The broker with this id; stored under its id.
+    Broker,
+    /// All brokers; stored under the empty name.
+    AllBrokers,
+}
+
+/// Where a value comes from, as DescribeConfigs numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ConfigSource {
+    /// Set at run time for one broker.
+    DynamicBroker,
+    /// Set at run time for all brokers.
+    DynamicDefaultBroker,
+    /// From the file, the environment or the command line.
+    StaticBroker,
+    /// The default.
+    Default,
+}
+
+impl ConfigSource {
+    /// The code in a DescribeConfigs response.
+    pub fn code(self) -> i8 {
+        match self {
+            ConfigSource::DynamicBroker => 2,
+            ConfigSource::DynamicDefaultBroker => 3,
+            ConfigSource::StaticBroker => 4,
+            ConfigSource::Default => 5,
+        }
+    }
+}
+
+/// A key that gives the value, directly or when nothing stronger does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigSynonym {
+    /// The key.
+    pub name: String,
+    /// Its value; `None` when it is null or sensitive.
+    pub value: Option<String>,
+    /// Where the value comes from.
+    pub source: ConfigSource,
+}
+
+/// One entry of DescribeConfigs for a broker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokerConfigEntry {
+    /// The key.
+    pub name: String,
+    /// The value in effect; `None` when it is null or sensitive.
+    pub value: Option<String>,
+    /// Where the value comes from.
+    pub source: ConfigSource,
+    /// Whether only a restart changes it.
+    pub read_only: bool,
+    /// Whether the value is hidden.
+    pub sensitive: bool,
+    /// Type of the value; `None` for a key that is not in the table.
+    pub config_type: Option<ConfigType>,
+    /// What the key does; empty for a key that is not in the table.
+    pub documentation: &'static str,
+    /// The keys and sources that give the value, the strongest first.
+    pub synonyms: Vec<ConfigSynonym>,
+}
+
+/// The configuration in effect and the static one that it is built on.
+#[derive(Debug)]
+pub struct DynamicConfig {
+    base: StaticConfig,
+    current: ArcSwap<BrokerConfig>,
+}
+
+impl DynamicConfig {
+    /// Begins with the static configuration alone.
+    ///
+    /// # Errors
+    /// As [`BrokerConfig::from_static`].
+    pub fn new(base: StaticConfig) -> Result<Self, ConfigError> {
+        let current = ArcSwap::from_pointee(BrokerConfig::from_static(&base)?);
+        Ok(DynamicConfig { base, current })
+    }
+
+    /// The configuration in effect.
+    pub fn current(&self) -> Arc<BrokerConfig> {
+        self.current.load_full()
+    }
+
+    /// Puts other overrides into effect: those of all brokers and those of this one, each as a whole.
+    ///
+    /// Entries that are unknown, that may not change at run time or whose value is not allowed have no effect, so that
+    /// one bad entry in the metadata log does not undo the others; they are logged. Returns the configuration now in
+    /// effect.
+    pub fn apply(
+        &self,
+        all_brokers: &BTreeMap<String, String>,
+        this_broker: &BTreeMap<String, String>,
+    ) -> Arc<BrokerConfig> {
+        let usable_all = usable(all_brokers, DynamicScope::AllBrokers);
+        let usable_this = usable(this_broker, DynamicScope::Broker);
+        match BrokerConfig::from_layers(&Layers(vec![
+            &usable_this,
+            &usable_all,
+            self.base.entries(),
+        ])) {
+            Ok(config) => self.current.store(Arc::new(config)),
+            Err(error) => tracing::error!(%error, "dynamic broker configuration has no effect"),
+        }
+        self.current()
+    }
+
+    /// Judges a change before it is written: `entries` is what the resource holds after the change, `changed` the keys
+    /// that the request names. Keys outside the table are let through, as in Kafka.
+    ///
+    /// # Errors
+    /// A sentence for the client; the code is INVALID_REQUEST.
+    pub fn validate(
+        &self,
+        scope: DynamicScope,
+        entries: &BTreeMap<String, String>,
+        changed: &BTreeSet<String>,
+    ) -> Result<(), String> {
+        for name in changed {
+            let Some(key) = keys::find(name) else {
+                if keys::find_for_listener(name).is_some() {
+                    return Err(format!("{name} is not supported yet"));
+                }
+                continue;
+            };
+            match (key.update_mode, key.support) {
+                (UpdateMode::ReadOnly, _) => {
+                    return Err(format!("Cannot update these configs dynamically: [{name}]"));
+                }
+                (_, Support::NotYet | Support::Refused) => {
+                    return Err(format!("{name} is not supported yet"));
+                }
+                (UpdateMode::PerBroker, _) if scope == DynamicScope::AllBrokers => {
+                    return Err(format!(
+                        "Cannot update these configs at default cluster level, broker id must be specified: [{name}]"
+                    ));
+                }
+                _ => {}
+            }
+            if let Some(text) = entries.get(name) {
+                key.parse(text).map_err(|error| error.to_string())?;
+            }
+        }
+        let usable = usable(entries, scope);
+        BrokerConfig::from_layers(&Layers(vec![&usable, self.base.entries()]))
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    }
+
+    /// What DescribeConfigs says of this broker, sorted by key: every key of the table, and those of the overrides and
+    /// the file that are not in it.
+    pub fn describe(
+        &self,
+        all_brokers: &BTreeMap<String, String>,
+        this_broker: &BTreeMap<String, String>,
+    ) -> Vec<BrokerConfigEntry> {
+        let mut names: BTreeSet<&str> = keys::all()
+            .filter(|key| !key.internal)
+            .map(|key| key.name)
+            .collect();
+        names.extend(self.base.entries().keys().map(String::as_str));
+        names.extend(all_brokers.keys().map(String::as_str));
+        names.extend(this_broker.keys().map(String::as_str));
+        let sources = [
+            (ConfigSource::DynamicBroker, this_broker),
+            (ConfigSource::DynamicDefaultBroker, all_brokers),
+            (ConfigSource::StaticBroker, self.base.entries()),
+        ];
+        names
+            .into_iter()
+            .map(|name| describe_key(name, &sources))
+            .collect()
+    }
+
+    /// What DescribeConfigs says of the resource of all brokers: its own entries only.
+    pub fn describe_all_brokers(
+        &self,
+        all_brokers: &BTreeMap<String, String>,
+    ) -> Vec<BrokerConfigEntry> {
+        let sources = [(ConfigSource::DynamicDefaultBroker, all_brokers)];
+        all_brokers
+            .keys()
+            .map(|name| {
+                let mut entry = describe_key(name, &sources);
+                entry
+                    .synonyms
+                    .retain(|synonym| synonym.source == ConfigSource::DynamicDefaultBroker);
+                entry
+            })
+            .collect()
+    }
+
+    /// The broker's part of a topic key's synonyms, the strongest first: for DescribeConfigs of topics.
+    pub fn topic_synonyms(
+        &self,
+        topic_key: &str,
+        all_brokers: &BTreeMap<String, String>,
+        this_broker: &BTreeMap<String, String>,
+    ) -> Vec<ConfigSynonym> {
+        let sources = [
+            (ConfigSource::DynamicBroker, this_broker),
+            (ConfigSource::DynamicDefaultBroker, all_brokers),
+            (ConfigSource::StaticBroker, self.base.entries()),
+        ];
+        let names: Vec<&str> = topic_config_key(topic_key)
+            .map(|key| key.synonyms.iter().map(|synonym| synonym.name).collect())
+            .unwrap_or_default();
+        synonyms(&names, &sources)
+    }
+}
+
+type Sources<'a> = [(ConfigSource, &'a Entries)];
+
+/// Entries that take effect in this scope.
+fn usable(entries: &BTreeMap<String, String>, scope: DynamicScope) -> Entries {
+    entries
+        .iter()
+        .filter(|(name, text)| {
+            let Some(key) = keys::find(name) else {
+                return false;
+            };
+            let changes = match key.update_mode {
+                UpdateMode::ReadOnly => false,
+                UpdateMode::PerBroker => scope == DynamicScope::Broker,
+                UpdateMode::ClusterWide => true,
+            };
+            let usable = changes && key.parse(text).is_ok();
+            if !usable {
+                tracing::warn!(key = %name, "dynamic broker configuration entry has no effect");
+            }
+            usable
+        })
+        .map(|(name, text)| (name.clone(), text.clone()))
+        .collect()
+}
+
+/// The names under which a broker key may be given, the strongest first: `log.retention.ms` also as minutes and hours,
+/// and a listener's own key also without its prefix.
+fn names_of(name: &str) -> Vec<&str> {
+    let families: [&[&str]; 4] = [
+        &[
+            "log.retention.ms",
+            "log.retention.minutes",
+            "log.retention.hours",
+        ],
+        &["log.roll.ms", "log.roll.hours"],
+        &["log.roll.jitter.ms", "log.roll.jitter.hours"],
+        &["log.flush.interval.ms", "log.flush.scheduler.interval.ms"],
+    ];
+    if let Some(family) = families.into_iter().find(|family| family[0] == name) {
+        return family.to_vec();
+    }
+    match keys::find_for_listener(name) {
+        Some((_, key)) => vec![name, key.name],
+        None => vec![name],
+    }
+}
+
+fn known(name: &str) -> Option<&'static ConfigKey> {
+    keys::find(name).or_else(|| Some(keys::find_for_listener(name)?.1))
+}
+
+/// All values that there are for these names: first by source, then by name.
+fn synonyms(names: &[&str], sources: &Sources<'_>) -> Vec<ConfigSynonym> {
+    let mut list = Vec::new();
+    for (source, entries) in sources {
+        for name in names {
+            let Some(text) = entries.get(*name) else {
+                continue;
+            };
+            let value = match known(name) {
+                Some(key) if key.is_sensitive() => None,
+                Some(key) => key
+                    .parse(text)
+                    .map_or_else(|_| Some(text.clone()), |value| value.to_text()),
+                None => None,
+            };
+            list.push(ConfigSynonym {
+                name: (*name).to_owned(),
+                value,
+                source: *source,
+            });
+        }
+    }
+    for name in names {
+        if let Some(key) = keys::find(name)
+            && key.default.is_some()
+        {
+            let value = key
+                .default_value()
+                .to_text()
+                .filter(|_| !key.is_sensitive());
+            list.push(ConfigSynonym {
+                name: (*name).to_owned(),
+                value,
+                source: ConfigSource::Default,
+            });
+        }
+    }
+    list
+}
+
+fn describe_key(name: &str, sources: &Sources<'_>) -> BrokerConfigEntry {
+    let key = known(name);
+    let sensitive = key.is_none_or(ConfigKey::is_sensitive);
+    let own = sources
+        .iter()
+        .find_map(|(source, entries)| Some((*source, entries.get(name)?)));
+    let value = match (key, own) {
+        (Some(key), Some((_, text))) => key.parse(text).unwrap_or(ConfigValue::Text(text.clone())),
+        (Some(key), None) => key.default_value(),
+        (None, _) => ConfigValue::Null,
+    };
+    let mut synonyms = synonyms(&names_of(name), sources);
+    if value == ConfigValue::Null && !sensitive {
+        synonyms.clear();
+    }
+    BrokerConfigEntry {
+        name: name.to_owned(),
+        value: value.to_text().filter(|_| !sensitive),
+        source: own.map_or(ConfigSource::Default, |(source, _)| source),
+        read_only: key.is_none_or(|key| {
+            key.update_mode == UpdateMode::ReadOnly
+                || matches!(key.support, Support::NotYet | Support::Refused)
+        }),
+        sensitive,
+        config_type: key.map(|key| key.config_type),
+        documentation: key.map_or("", |key| key.doc),
+        synonyms,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+        entries
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    fn dynamic(entries: &[(&str, &str)]) -> DynamicConfig {
+        let base = StaticConfig::from_entries(entries.iter().copied()).expect("acceptable entries");
+        DynamicConfig::new(base).expect("a configuration")
+    }
+
+    fn entry(entries: &[BrokerConfigEntry], name: &str) -> BrokerConfigEntry {
+        entries
+            .iter()
+            .find(|entry| entry.name == name)
+            .cloned()
+            .expect("the key is described")
+    }
+
+    fn synonyms_of(entry: &BrokerConfigEntry) -> Vec<(&str, &str, ConfigSource)> {
+        entry
+            .synonyms
+            .iter()
+            .map(|synonym| {
+                (
+                    synonym.name.as_str(),
+                    synonym.value.as_deref().unwrap_or("null"),
+                    synonym.source,
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_override_of_one_broker_wins_over_that_of_all_and_both_over_the_file() {
+        let config = dynamic(&[("log.retention.hours", "2"), ("max.connections", "10")]);
+        assert_eq!(config.current().topic_defaults["retention.ms"], "7200000");
+        config.apply(
+            &map(&[("log.retention.ms", "5"), ("max.connections", "20")]),
+            &map(&[("max.connections", "30")]),
+        );
+        assert_eq!(config.current().topic_defaults["retention.ms"], "5");
+        assert_eq!(config.current().max_connections, 30);
+        config.apply(&map(&[]), &map(&[]));
+        assert_eq!(
+            (
+                config.current().max_connections,
+                config.current().topic_defaults["retention.ms"].as_str()
+            ),
+            (10, "7200000")
+        );
+    }
+
+    #[test]
+    fn bad_overrides_have_no_effect_and_do_not_undo_the_good_ones() {
+        let config = dynamic(&[]);
+        let bad = [
+            ("max.connections", "20"),
+            ("node.id", "9"),
+            ("log.segment.bytes", "x"),
+            ("no.such.key", "1"),
+        ];
+        let current = config.apply(&map(&bad), &map(&[]));
+        assert_eq!((current.max_connections, current.node_id), (20, 1));
+        assert_eq!(current.topic_defaults.get("segment.bytes"), None);
+    }
+
+    #[test]
+    fn changes_are_judged_as_kafka_judges_them() {
+        let config = dynamic(&[]);
+        let judge = |scope, key: &str, value: &str| {
+            config.validate(
+                scope,
+                &map(&[(key, value)]),
+                &BTreeSet::from([key.to_owned()]),
+            )
+        };
+        let all = DynamicScope::AllBrokers;
+        assert_eq!(judge(all, "log.retention.ms", "900000"), Ok(()));
+        assert_eq!(
+            judge(all, "log.retention.foo", "3"),
+            Ok(()),
+            "unknown keys are kept"
+        );
+        assert_eq!(judge(all, "num.io.threads", "9"), Ok(()));
+        assert_eq!(
+            judge(all, "node.id", "7"),
+            Err("Cannot update these configs dynamically: [node.id]".to_owned())
+        );
+        assert!(judge(all, "log.retention.ms", "abc").is_err());
+        assert!(judge(all, "log.retention.ms", "0").is_err());
+        assert!(judge(all, "min.insync.replicas", "0").is_err());
+        assert!(
+            judge(
+                DynamicScope::Broker,
+                "leader.replication.throttled.rate",
+                "5"
+            )
+            .is_err_and(|e| e.contains("not supported yet"))
+        );
+    }
+
+    #[test]
+    fn values_are_described_with_all_their_sources() {
+        let config = dynamic(&[
+            ("log.retention.hours", "100"),
+            ("foo.bar", "1"),
+            ("ssl.keystore.password", "xyz"),
+        ]);
+        let entries = config.describe(
+            &map(&[("log.retention.ms", "900000")]),
+            &map(&[("log.cleaner.backoff.ms", "7")]),
+        );
+
+        let retention = entry(&entries, "log.retention.ms");
+        assert_eq!(retention.value.as_deref(), Some("900000"));
+        assert_eq!(
+            synonyms_of(&retention),
+            [
+                (
+                    "log.retention.ms",
+                    "900000",
+                    ConfigSource::DynamicDefaultBroker
+                ),
+                ("log.retention.hours", "100", ConfigSource::StaticBroker),
+                ("log.retention.hours", "168", ConfigSource::Default),
+            ]
+        );
+        let cleaner = entry(&entries, "log.cleaner.backoff.ms");
+        assert_eq!(
+            (cleaner.source, cleaner.read_only),
+            (ConfigSource::DynamicBroker, false)
+        );
+        let unset = entry(&entries, "log.roll.ms");
+        assert_eq!(
+            (unset.value, unset.source, unset.synonyms),
+            (None, ConfigSource::Default, vec![])
+        );
+        let unknown = entry(&entries, "foo.bar");
+        assert_eq!(
+            (unknown.value, unknown.sensitive, unknown.source),
+            (None, true, ConfigSource::StaticBroker)
+        );
+        let password = entry(&entries, "ssl.keystore.password");
+        assert_eq!(
+            (
+                password.value.as_deref(),
+                password.synonyms[0].value.as_deref()
+            ),
+            (None, None)
+        );
+        assert!(entry(&entries, "node.id").read_only);
+        assert!(
+            !entries
+                .iter()
+                .any(|entry| entry.name == "log.initial.task.delay.ms"),
+            "internal keys stay hidden"
+        );
+        assert!(
+            entries.windows(2).all(|pair| pair[0].name < pair[1].name),
+            "sorted"
+        );
+    }
+
+    #[test]
+    fn the_resource_of_all_brokers_has_its_own_entries_only() {
+        let config = dynamic(&[("log.retention.ms", "5")]);
+        let entries = config.describe_all_brokers(&map(&[("log.retention.ms", "900000")]));
+        assert_eq!(entries.len(), 1);
+        assert_eq!(
+            synonyms_of(&entries[0]),
+            [(
+                "log.retention.ms",
+                "900000",
+                ConfigSource::DynamicDefaultBroker
+            )]
+        );
+    }
+
+    #[test]
+    fn a_topic_key_has_the_brokers_keys_as_synonyms() {
+        let config = dynamic(&[("log.roll.hours", "3")]);
+        let list = config.topic_synonyms("segment.ms", &map(&[]), &map(&[]));
+        let names: Vec<_> = list
+            .iter()
+            .map(|synonym| (synonym.name.as_str(), synonym.source))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("log.roll.hours", ConfigSource::StaticBroker),
+                ("log.roll.hours", ConfigSource::Default)
+            ]
+        );
+        assert_eq!(
+            config.topic_synonyms("no.such.key", &map(&[]), &map(&[])),
+            []
+        );
+    }
+}

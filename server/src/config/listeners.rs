@@ -1,0 +1,575 @@
+//! `listeners`, `advertised.listeners` and the protocol of each.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::ConfigError;
+
+/// Kafka's security protocols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SecurityProtocol {
+    /// Neither encrypted nor authenticated.
+    Plaintext,
+    /// TLS.
+    Ssl,
+    /// SASL over plain text.
+    SaslPlaintext,
+    /// SASL over TLS.
+    SaslSsl,
+}
+
+impl SecurityProtocol {
+    /// The protocol of this name, in any case.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [
+            Self::Plaintext,
+            Self::Ssl,
+            Self::SaslPlaintext,
+            Self::SaslSsl,
+        ]
+        .into_iter()
+        .find(|protocol| protocol.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Kafka's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            SecurityProtocol::Plaintext => "PLAINTEXT",
+            SecurityProtocol::Ssl => "SSL",
+            SecurityProtocol::SaslPlaintext => "SASL_PLAINTEXT",
+            SecurityProtocol::SaslSsl => "SASL_SSL",
+        }
+    }
+
+    /// Kafka's number, as registration records carry it.
+    pub fn id(self) -> i16 {
+        match self {
+            SecurityProtocol::Plaintext => 0,
+            SecurityProtocol::Ssl => 1,
+            SecurityProtocol::SaslPlaintext => 2,
+            SecurityProtocol::SaslSsl => 3,
+        }
+    }
+}
+
+impl fmt::Display for SecurityProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One listener: where it listens and what clients are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenerConfig {
+    /// Name, in upper case.
+    pub name: String,
+    /// Protocol spoken on it.
+    pub protocol: SecurityProtocol,
+    /// Host or address to bind; empty for every interface.
+    pub host: String,
+    /// Port to bind; 0 for a free one.
+    pub port: u16,
+    /// Host that clients are told.
+    pub advertised_host: String,
+    /// Port that clients are told; 0 for the one that was bound.
+    pub advertised_port: u16,
+}
+
+/// What the keys about listeners say.
+#[derive(Debug, Default)]
+pub(super) struct ListenerKeys<'a> {
+    pub(super) listeners: &'a [String],
+    pub(super) advertised_listeners: Option<&'a [String]>,
+    pub(super) protocol_map: &'a str,
+    pub(super) controller_listener_names: &'a [String],
+    pub(super) inter_broker_listener_name: Option<&'a str>,
+    pub(super) inter_broker_protocol: &'a str,
+}
+
+#[derive(Debug, PartialEq, Eq, Clone)]
+struct EndPoint {
+    name: String,
+    host: String,
+    port: u16,
+}
+
+const LISTENERS: &str = "listeners";
+const ADVERTISED: &str = "advertised.listeners";
+const PROTOCOL_MAP: &str = "listener.security.protocol.map";
+const CONTROLLER_NAMES: &str = "controller.listener.names";
+
+impl ListenerKeys<'_> {
+    /// The listeners for clients, in the order of `listeners`; those of the controller are checked and left out.
+    pub(super) fn resolve(
+        &self,
+        host_name: impl Fn() -> String,
+    ) -> Result<Vec<ListenerConfig>, ConfigError> {
+        let end_points = self.end_points()?;
+        let advertised = self.advertised(&end_points)?;
+        let protocols = parse_protocol_map(self.protocol_map)?;
+        let mut resolved = Vec::new();
+        for end_point in &end_points {
+            let is_controller = self.is_controller(&end_point.name);
+            let protocol = protocols
+                .get(&end_point.name)
+                .copied()
+                .or(is_controller.then_some(SecurityProtocol::Plaintext))
+                .ok_or_else(|| {
+                    ConfigError::invalid(
+                        PROTOCOL_MAP,
+                        self.protocol_map,
+                        format!(
+                            "an entry for the listener {} is expected, as {0}:PLAINTEXT",
+                            end_point.name
+                        ),
+                    )
+                })?;
+            if protocol != SecurityProtocol::Plaintext {
+                return Err(ConfigError::not_supported(
+                    LISTENERS,
+                    &self.listeners.join(","),
+                    format!(
+                        "the listener {} is mapped to {protocol}, and only PLAINTEXT is served",
+                        end_point.name
+                    ),
+                ));
+            }
+            if !is_controller {
+                resolved.push(self.advertise(end_point, protocol, &advertised, &host_name)?);
+            }
+        }
+        if resolved.is_empty() {
+            return Err(ConfigError::invalid(
+                LISTENERS,
+                &self.listeners.join(","),
+                "at least one listener that is not the controller's is expected",
+            ));
+        }
+        self.check_inter_broker(&resolved)?;
+        Ok(resolved)
+    }
+
+    fn is_controller(&self, name: &str) -> bool {
+        self.controller_listener_names
+            .iter()
+            .any(|controller| controller.eq_ignore_ascii_case(name))
+    }
+
+    fn end_points(&self) -> Result<Vec<EndPoint>, ConfigError> {
+        let end_points = parse_all(LISTENERS, self.listeners)?;
+        for (index, end_point) in end_points.iter().enumerate() {
+            let same_port = |other: &&EndPoint| {
+                other.port == end_point.port
+                    && other.port != 0
+                    && !is_other_family(other, end_point)
+            };
+            if let Some(other) = end_points[..index].iter().find(same_port) {
+                return Err(ConfigError::invalid(
+                    LISTENERS,
+                    &self.listeners.join(","),
+                    format!(
+                        "a port of its own is expected for each listener, {} and {} share one",
+                        other.name, end_point.name
+                    ),
+                ));
+            }
+        }
+        for name in self.controller_listener_names {
+            if !end_points
+                .iter()
+                .any(|end_point| end_point.name.eq_ignore_ascii_case(name))
+            {
+                return Err(ConfigError::invalid(
+                    CONTROLLER_NAMES,
+                    &self.controller_listener_names.join(","),
+                    "names of `listeners` are expected",
+                ));
+            }
+        }
+        Ok(end_points)
+    }
+
+    fn advertised(
+        &self,
+        end_points: &[EndPoint],
+    ) -> Result<BTreeMap<String, EndPoint>, ConfigError> {
+        let Some(texts) = self.advertised_listeners.filter(|texts| !texts.is_empty()) else {
+            return Ok(BTreeMap::new());
+        };
+        let refuse =
+            |expected: String| Err(ConfigError::invalid(ADVERTISED, &texts.join(","), expected));
+        let mut advertised = BTreeMap::new();
+        for end_point in parse_all(ADVERTISED, texts)? {
+            if !end_points
+                .iter()
+                .any(|listener| listener.name == end_point.name)
+            {
+                return refuse(format!(
+                    "names of `listeners` are expected, {} is none",
+                    end_point.name
+                ));
+            }
+            if is_unroutable(&end_point.host) {
+                return refuse(format!(
+                    "a host that clients can reach is expected, not '{}'",
+                    end_point.host
+                ));
+            }
+            advertised.insert(end_point.name.clone(), end_point);
+        }
+        Ok(advertised)
+    }
+
+    fn advertise(
+        &self,
+        end_point: &EndPoint,
+        protocol: SecurityProtocol,
+        advertised: &BTreeMap<String, EndPoint>,
+        host_name: impl Fn() -> String,
+    ) -> Result<ListenerConfig, ConfigError> {
+        let (advertised_host, advertised_port) = match advertised.get(&end_point.name) {
+            Some(advertised) => (advertised.host.clone(), advertised.port),
+            None if end_point.host.is_empty() => (host_name(), end_point.port),
+            None if is_unroutable(&end_point.host) => {
+                return Err(ConfigError::invalid(
+                    LISTENERS,
+                    &self.listeners.join(","),
+                    format!(
+                        "advertised.listeners is expected to say which host clients of {} use, since it listens on {}",
+                        end_point.name, end_point.host
+                    ),
+                ));
+            }
+            None => (end_point.host.clone(), end_point.port),
+        };
+        Ok(ListenerConfig {
+            name: end_point.name.clone(),
+            protocol,
+            host: end_point.host.clone(),
+            port: end_point.port,
+            advertised_host,
+            advertised_port,
+        })
+    }
+
+    fn check_inter_broker(&self, listeners: &[ListenerConfig]) -> Result<(), ConfigError> {
+        if self.inter_broker_protocol != SecurityProtocol::Plaintext.name() {
+            return Err(ConfigError::not_supported(
+                "security.inter.broker.protocol",
+                self.inter_broker_protocol,
+                "only PLAINTEXT is served",
+            ));
+        }
+        let Some(name) = self
+            .inter_broker_listener_name
+            .filter(|name| !name.is_empty())
+        else {
+            return Ok(());
+        };
+        if listeners
+            .iter()
+            .any(|listener| listener.name.eq_ignore_ascii_case(name))
+        {
+            return Ok(());
+        }
+        Err(ConfigError::invalid(
+            "inter.broker.listener.name",
+            name,
+            "a name of `listeners` that is not the controller's is expected",
+        ))
+    }
+}
+
+/// 0.0.0.0, :: or nothing: fine to listen on, but no address to go to.
+fn is_unroutable(host: &str) -> bool {
+    host.is_empty()
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_unspecified())
+}
+
+/// One an IPv4 address and the other an IPv6 address: they may share a port.
+fn is_other_family(one: &EndPoint, other: &EndPoint) -> bool {
+    use std::net::IpAddr::{V4, V6};
+    matches!(
+        (one.host.parse(), other.host.parse()),
+        (Ok(V4(_)), Ok(V6(_))) | (Ok(V6(_)), Ok(V4(_)))
+    )
+}
+
+fn parse_all(key: &str, texts: &[String]) -> Result<Vec<EndPoint>, ConfigError> {
+    let refuse = |expected: String| Err(ConfigError::invalid(key, &texts.join(","), expected));
+    let mut end_points: Vec<EndPoint> = Vec::new();
+    for text in texts {
+        let Some(end_point) = parse_end_point(text) else {
+            return refuse(format!("NAME://host:port is expected in place of '{text}'"));
+        };
+        if end_points.iter().any(|other| other.name == end_point.name) {
+            return refuse(format!(
+                "each name once is expected, {} is there twice",
+                end_point.name
+            ));
+        }
+        end_points.push(end_point);
+    }
+    if end_points.is_empty() {
+        return refuse("at least one NAME://host:port is expected".to_owned());
+    }
+    Ok(end_points)
+}
+
+fn parse_end_point(text: &str) -> Option<EndPoint> {
+    let (name, address) = text.split_once("://")?;
+    let (host, port) = address.rsplit_once(':')?;
+    let (host, bracketed) = match host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+    {
+        Some(inner) => (inner, true),
+        None => (host, false),
+    };
+    let name_fits = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    let host_fits = host
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-%._:".contains(&byte))
+        && (bracketed || !host.contains(':'));
+    (name_fits && host_fits && port.bytes().all(|byte| byte.is_ascii_digit())).then_some(())?;
+    Some(EndPoint {
+        name: name.to_ascii_uppercase(),
+        host: host.to_owned(),
+        port: port.parse().ok()?,
+    })
+}
+
+fn parse_protocol_map(text: &str) -> Result<BTreeMap<String, SecurityProtocol>, ConfigError> {
+    let mut protocols = BTreeMap::new();
+    for entry in text
+        .split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+    {
+        let parsed = entry.split_once(':').and_then(|(name, protocol)| {
+            Some((name.trim(), SecurityProtocol::from_name(protocol.trim())?))
+        });
+        let Some((name, protocol)) = parsed else {
+            return Err(ConfigError::invalid(
+                PROTOCOL_MAP,
+                text,
+                format!(
+                    "NAME:PROTOCOL with PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL is expected in place of '{entry}'"
+                ),
+            ));
+        };
+        if protocols
+            .insert(name.to_ascii_uppercase(), protocol)
+            .is_some()
+        {
+            return Err(ConfigError::invalid(
+                PROTOCOL_MAP,
+                text,
+                format!("each listener once is expected, {name} is there twice"),
+            ));
+        }
+    }
+    Ok(protocols)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULT_MAP: &str =
+        "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL";
+
+    fn resolve(
+        listeners: &str,
+        advertised: Option<&str>,
+        map: &str,
+        controller: &str,
+    ) -> Result<Vec<ListenerConfig>, String> {
+        let list = |text: &str| -> Vec<String> {
+            text.split(',')
+                .filter(|item| !item.is_empty())
+                .map(str::to_owned)
+                .collect()
+        };
+        ListenerKeys {
+            listeners: &list(listeners),
+            advertised_listeners: advertised.map(list).as_deref(),
+            protocol_map: map,
+            controller_listener_names: &list(controller),
+            inter_broker_listener_name: None,
+            inter_broker_protocol: "PLAINTEXT",
+        }
+        .resolve(|| "this-host".to_owned())
+        .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_listener_is_advertised_as_it_is_bound_unless_told_otherwise() {
+        let listeners = resolve(
+            "plaintext://127.0.0.1:0,OUT://[::1]:9093",
+            None,
+            "PLAINTEXT:PLAINTEXT,out:plaintext",
+            "",
+        );
+        let listeners = listeners.expect("two listeners");
+        assert_eq!(listeners[0].name, "PLAINTEXT");
+        assert_eq!(
+            (
+                listeners[0].advertised_host.as_str(),
+                listeners[0].advertised_port
+            ),
+            ("127.0.0.1", 0)
+        );
+        assert_eq!(
+            (
+                listeners[1].host.as_str(),
+                listeners[1].advertised_host.as_str()
+            ),
+            ("::1", "::1")
+        );
+
+        let listeners =
+            resolve("PLAINTEXT://:9092", None, DEFAULT_MAP, "").expect("every interface");
+        assert_eq!(
+            (
+                listeners[0].host.as_str(),
+                listeners[0].advertised_host.as_str()
+            ),
+            ("", "this-host")
+        );
+
+        let listeners = resolve(
+            "PLAINTEXT://0.0.0.0:9092",
+            Some("PLAINTEXT://broker.example:19092"),
+            DEFAULT_MAP,
+            "",
+        );
+        let listener = &listeners.expect("advertised elsewhere")[0];
+        assert_eq!(
+            (listener.advertised_host.as_str(), listener.advertised_port),
+            ("broker.example", 19092)
+        );
+    }
+
+    #[test]
+    fn the_controllers_listener_is_checked_and_left_out() {
+        let listeners = resolve(
+            "PLAINTEXT://:9092,CONTROLLER://:9093",
+            Some("PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093"),
+            "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL",
+            "CONTROLLER",
+        );
+        let listeners = listeners.expect("a combined node");
+        assert_eq!(
+            listeners
+                .iter()
+                .map(|listener| listener.name.as_str())
+                .collect::<Vec<_>>(),
+            ["PLAINTEXT"]
+        );
+        let missing = resolve("PLAINTEXT://:9092", None, DEFAULT_MAP, "CONTROLLER")
+            .expect_err("not listened on");
+        assert!(missing.contains("controller.listener.names"), "{missing}");
+        let unmapped = resolve(
+            "PLAINTEXT://:9092,CONTROLLER://:9093",
+            None,
+            DEFAULT_MAP,
+            "CONTROLLER",
+        );
+        assert!(
+            unmapped.is_ok(),
+            "Kafka maps the controller's listener to PLAINTEXT by itself: {unmapped:?}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_the_reason() {
+        let refused = |listeners: &str, advertised: Option<&str>, map: &str, part: &str| {
+            let error = resolve(listeners, advertised, map, "").expect_err(part);
+            assert!(error.contains(part), "{error} does not say: {part}");
+        };
+        refused("", None, DEFAULT_MAP, "at least one NAME://host:port");
+        refused(
+            "PLAINTEXT:9092",
+            None,
+            DEFAULT_MAP,
+            "in place of 'PLAINTEXT:9092'",
+        );
+        refused("PLAINTEXT://h:70000", None, DEFAULT_MAP, "in place of");
+        refused("PLAINTEXT://::1:9092", None, DEFAULT_MAP, "in place of");
+        refused("PLAINTEXT://a b:9092", None, DEFAULT_MAP, "in place of");
+        refused(
+            "PLAINTEXT://h:1,plaintext://h:2",
+            None,
+            DEFAULT_MAP,
+            "there twice",
+        );
+        refused(
+            "PLAINTEXT://h:1,OTHER://h:1",
+            None,
+            DEFAULT_MAP,
+            "share one",
+        );
+        refused(
+            "OTHER://h:1",
+            None,
+            DEFAULT_MAP,
+            "an entry for the listener OTHER",
+        );
+        refused("SSL://h:1", None, DEFAULT_MAP, "only PLAINTEXT is served");
+        refused(
+            "PLAINTEXT://0.0.0.0:1",
+            None,
+            DEFAULT_MAP,
+            "advertised.listeners is expected",
+        );
+        refused(
+            "PLAINTEXT://[::]:1",
+            None,
+            DEFAULT_MAP,
+            "advertised.listeners is expected",
+        );
+        refused(
+            "PLAINTEXT://:1",
+            Some("PLAINTEXT://0.0.0.0:1"),
+            DEFAULT_MAP,
+            "a host that clients can reach",
+        );
+        refused(
+            "PLAINTEXT://:1",
+            Some("PLAINTEXT://:1"),
+            DEFAULT_MAP,
+            "a host that clients can reach",
+        );
+        refused(
+            "PLAINTEXT://:1",
+            Some("OTHER://h:1"),
+            DEFAULT_MAP,
+            "OTHER is none",
+        );
+        refused(
+            "PLAINTEXT://h:1",
+            None,
+            "PLAINTEXT:TLS",
+            "in place of 'PLAINTEXT:TLS'",
+        );
+        refused(
+            "PLAINTEXT://h:1",
+            None,
+            "PLAINTEXT:SSL,PLAINTEXT:SSL",
+            "there twice",
+        );
+    }
+
+    #[test]
+    fn an_ipv4_and_an_ipv6_address_may_share_a_port() {
+        let map = "A:PLAINTEXT,B:PLAINTEXT";
+        assert!(resolve("A://127.0.0.1:9092,B://[::1]:9092", None, map, "").is_ok());
+        assert!(resolve("A://127.0.0.1:0,B://127.0.0.1:0", None, map, "").is_ok());
+    }
+}

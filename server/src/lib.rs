@@ -3,7 +3,7 @@
 
 pub mod api;
 pub mod broker;
+pub mod config;
 pub mod coordinator;
 pub mod fetch_session;
-pub mod config;
 pub mod network;

@@ -192,17 +192,23 @@ impl Group {
 impl OffsetToCommit {
     fn record(&self, request: &CommitRequest, now: Now) -> GroupRecord {
         let expires_at = |retention_ms: i64| now.wall_ms.saturating_add(retention_ms);
+        let expire_timestamp_ms = request.retention_ms.map(expires_at);
+        // The record of an offset with an expiry has no room for either; the live state must not know more than it.
+        let (leader_epoch, topic_id) = match expire_timestamp_ms {
+            Some(_) => (-1, Uuid::nil()),
+            None => (self.leader_epoch, self.topic_id),
+        };
         GroupRecord::OffsetCommit {
             group: request.group_id.to_string(),
             topic: self.topic.to_string(),
             partition: self.partition,
             value: Some(OffsetCommitValue {
                 offset: self.offset,
-                leader_epoch: self.leader_epoch,
+                leader_epoch,
                 metadata: self.metadata.to_string(),
                 commit_timestamp_ms: now.wall_ms,
-                expire_timestamp_ms: request.retention_ms.map(expires_at),
-                topic_id: self.topic_id,
+                expire_timestamp_ms,
+                topic_id,
             }),
         }
     }

@@ -383,6 +383,8 @@ impl Group {
             self.touch(step, &rejoin.old.id);
             return;
         }
+        // Its timer may have fired while it waited.
+        self.touch(step, &rejoin.member_id);
         self.answer_join(step.effects, &rejoin.member_id, |group| {
             let mut reply = group.current_join_reply(&rejoin.member_id);
             if rejoin.supports_skipping_assignment {

@@ -56,6 +56,11 @@ impl TimerQueue {
     }
 
     #[cfg(test)]
+    pub(super) fn contains(&self, deadline_ms: i64, key: TimerKey) -> bool {
+        self.entries.contains(&(deadline_ms, key))
+    }
+
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -9,7 +9,6 @@ enum Op {
     Join {
         group: u8,
         client: u8,
-        is_static: bool,
         knows_id: bool,
         other_topic: bool,
     },
@@ -58,8 +57,8 @@ fn op() -> impl Strategy<Value = Op> {
     let group = || 0..2_u8;
     let client = || 0..4_u8;
     prop_oneof![
-        6 => (group(), client(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-            |(group, client, is_static, knows_id, other_topic)| Op::Join { group, client, is_static, knows_id, other_topic }
+        6 => (group(), client(), prop::bool::weighted(0.8), prop::bool::weighted(0.3)).prop_map(
+            |(group, client, knows_id, other_topic)| Op::Join { group, client, knows_id, other_topic }
         ),
         6 => (group(), client()).prop_map(|(group, client)| Op::Sync { group, client }),
         2 => (group(), client()).prop_map(|(group, client)| Op::Heartbeat { group, client }),
@@ -73,7 +72,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (group(), 0..3).prop_map(|(group, partition)| Op::DeleteOffsets { group, partition }),
         1 => group().prop_map(|group| Op::DeleteGroup { group }),
         1 => Just(Op::DeleteTopic),
-        4 => prop_oneof![1..12_000_i64, Just(40_000), Just(700_000), Just(700_000_000)].prop_map(|ms| Op::Advance { ms }),
+        4 => prop_oneof![8 => 1..4_000_i64, 2 => 4_000..12_000_i64, 1 => Just(40_000), 1 => Just(700_000)].prop_map(|ms| Op::Advance { ms }),
         1 => Just(Op::FailNextAppend),
         1 => Just(Op::HoldCommits),
         2 => Just(Op::Commits),
@@ -117,7 +116,6 @@ impl Model {
             Op::Join {
                 group,
                 client,
-                is_static,
                 knows_id,
                 other_topic,
             } => {
@@ -133,7 +131,7 @@ impl Model {
                 let token = self.h.join(JoinRequest {
                     new_member_id: format!("m{}", self.next_member).into(),
                     // Clients 2 and 3 share an instance id.
-                    instance_id: is_static.then(|| format!("i{}", client.min(2)).into()),
+                    instance_id: (client >= 2).then(|| format!("i{}", 2).into()),
                     requires_known_member_id: client == 0,
                     protocols: vec![MemberProtocol {
                         name: "range".into(),
@@ -300,14 +298,31 @@ impl Group {
                 member.id
             );
         }
+        let group = || self.id.clone();
+        let has_timer = |at_ms: Option<i64>, key| {
+            at_ms.is_some_and(|at_ms| h.shard.timers.contains(at_ms, key))
+        };
         if self.state == GroupState::PreparingRebalance {
-            assert!(self.join_timer.is_some(), "a rebalance has an end");
+            let deadline_ms = self.join_timer.map(|timer| timer.deadline_ms);
+            assert!(
+                has_timer(deadline_ms, TimerKey::Join { group: group() }),
+                "joining has an end"
+            );
+        }
+        if !self.pending_syncs.is_empty() {
+            assert!(
+                has_timer(self.sync_deadline_ms, TimerKey::Sync { group: group() }),
+                "so has syncing"
+            );
+        }
+        for (member_id, deadline_ms) in &self.pending_joins {
+            assert!(has_timer(Some(*deadline_ms), self.heartbeat_key(member_id)));
         }
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 6000, ..ProptestConfig::default() })]
 
     #[test]
     fn live_state_is_the_replayed_one_and_every_request_is_answered(

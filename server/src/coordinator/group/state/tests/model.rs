@@ -322,7 +322,7 @@ impl Group {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 6000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
     fn live_state_is_the_replayed_one_and_every_request_is_answered(

@@ -9,18 +9,23 @@
 //!   and names of new members are arguments; replies to parked requests and records to append are return values;
 //! - [`records`]: the keys and values of `__consumer_offsets` in Kafka's own encoding.
 //!
-//! [`offsets_log`] is the seam to the replicated log.
+//! [`offsets_log`] is the seam to the replicated log, [`replicated_log`] what lies behind it, and [`topic`] follows the
+//! cluster's metadata.
 
 use std::sync::Arc;
 
 pub mod offsets_log;
 pub mod records;
+pub mod replicated_log;
 pub mod runtime;
 pub mod state;
+pub mod topic;
 
 pub use offsets_log::OffsetsLog;
+pub use replicated_log::ReplicatedOffsetsLog;
 pub use runtime::GroupCoordinator;
 pub use state::GroupShard;
+pub use topic::OffsetsTopicConfig;
 
 /// The internal topic that holds groups and committed offsets.
 pub const OFFSETS_TOPIC: &str = "__consumer_offsets";

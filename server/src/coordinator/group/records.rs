@@ -478,3 +478,6 @@ fn put_unsigned_varint(out: &mut Vec<u8>, mut value: u32) {
     }
     out.put_u8(value as u8);
 }
+
+#[cfg(test)]
+mod tests;

@@ -272,6 +272,14 @@ impl Shard {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn waiting_requests(&self) -> usize {
+        match &*self.state.lock() {
+            State::Active(active) => active.waiting.len(),
+            State::Loading | State::Unloaded(_) => 0,
+        }
+    }
+
     fn wake_timers(&self, active: &Active) {
         let next_ms = active.groups.next_deadline_ms();
         let is_earlier = match (next_ms, active.armed_ms) {

@@ -173,9 +173,10 @@ impl OpenConnection {
         &self.shared.config
     }
 
-    /// Registers the task that is woken when the server stops. A task keeps its waker for life.
+    /// Registers the task that is woken when the server stops, and again when it cuts off. A task keeps its waker for
+    /// life, but being woken takes it out of the register.
     pub(super) fn register(&mut self, waker: &Waker) {
-        if !self.registered {
+        if !self.registered || self.is_stopping() {
             self.waker.register(waker);
             self.registered = true;
         }

@@ -11,6 +11,7 @@ pub mod context;
 pub(crate) mod dispatch;
 pub mod error_code;
 pub mod reply;
+pub mod request_shape;
 pub mod table;
 
 pub use context::RequestContext;

@@ -8,12 +8,19 @@ use kafka_protocol::protocol::Request;
 
 use super::context::RequestContext;
 use super::reply::Reply;
+use super::request_shape::{self, ShapeError};
 use crate::broker::Broker;
 
 /// A request body that does not parse.
 #[derive(Debug, thiserror::Error)]
-#[error("request body does not parse: {0}")]
-pub struct DecodeError(pub String);
+pub enum DecodeError {
+    /// A count or length exceeds what the request holds.
+    #[error("request body does not parse: {0}")]
+    Shape(#[from] ShapeError),
+    /// Anything else.
+    #[error("request body does not parse: {0}")]
+    Body(String),
+}
 
 /// What became of a request at the end of its synchronous part.
 pub enum Dispatched {
@@ -44,7 +51,8 @@ pub struct ApiEntry {
 
 /// Decodes a request body at the context's version. Bytes behind it are ignored, as Kafka does.
 pub(crate) fn decode<R: Request>(ctx: &RequestContext, mut body: Bytes) -> Result<R, DecodeError> {
-    R::decode(&mut body, ctx.api_version).map_err(|error| DecodeError(error.to_string()))
+    request_shape::check(ctx.api_key, ctx.api_version, &body)?;
+    R::decode(&mut body, ctx.api_version).map_err(|error| DecodeError::Body(error.to_string()))
 }
 
 /// Makes a table of APIs from lines like these; the versions are those that kafka-protocol knows.

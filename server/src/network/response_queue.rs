@@ -318,6 +318,9 @@ mod tests {
         Skipped,
     }
 
+    /// When it completes, its id, how, and through what.
+    type Open = (u16, i32, Kind, Option<oneshot::Sender<()>>, Option<Place>);
+
     fn kind() -> impl Strategy<Value = Kind> {
         prop_oneof![
             Just(Kind::Ready),
@@ -339,7 +342,7 @@ mod tests {
             let mut cx = Context::from_waker(noop_waker_ref());
             let mut queue = ResponseQueue::default();
             let mut socket = Socket { bytes_per_call, ..Socket::default() };
-            let mut open: Vec<(u16, i32, Kind, Option<oneshot::Sender<()>>, Option<Place>)> = Vec::new();
+            let mut open: Vec<Open> = Vec::new();
             let parked = |id: i32| {
                 let (sender, receiver) = oneshot::channel::<()>();
                 let future: BoxFuture<'static, ResponseBody> = Box::pin(async move {

@@ -4,6 +4,7 @@
 pub mod api;
 pub mod broker;
 pub mod config;
+pub mod controller;
 pub mod coordinator;
 pub mod fetch_session;
 pub mod network;

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use highwater_replication::cluster::MetadataRecord;
 use highwater_storage::record_batch::{
-    BATCH_HEADER_BYTES, BatchError, BatchHeader, Batches, DecompressLimits, RecordBatchBuilder, decode_records,
+    BATCH_HEADER_BYTES, BatchError, BatchHeader, Batches, DecompressLimits, RecordBatchBuilder,
+    decode_records,
 };
 
 use super::ControllerError;
@@ -28,28 +29,51 @@ pub(super) struct MetadataBatch {
 }
 
 /// Builds the batch of one request's records.
-pub(super) fn data_batch(records: &[MetadataRecord], base_offset: i64, epoch: i32, now_ms: i64) -> Result<Bytes, ControllerError> {
-    let mut builder = RecordBatchBuilder::new().base_offset(base_offset).leader_epoch(epoch);
+pub(super) fn data_batch(
+    records: &[MetadataRecord],
+    base_offset: i64,
+    epoch: i32,
+    now_ms: i64,
+) -> Result<Bytes, ControllerError> {
+    let mut builder = RecordBatchBuilder::new()
+        .base_offset(base_offset)
+        .leader_epoch(epoch);
     for record in records {
         builder.append(now_ms, None, Some(&record.encode()));
     }
     build(builder)
 }
 
-fn control_batch(control_type: i16, value: &[u8], base_offset: i64, epoch: i32, now_ms: i64) -> Result<Bytes, ControllerError> {
+fn control_batch(
+    control_type: i16,
+    value: &[u8],
+    base_offset: i64,
+    epoch: i32,
+    now_ms: i64,
+) -> Result<Bytes, ControllerError> {
     let mut key = [0; 4];
     key[2..].copy_from_slice(&control_type.to_be_bytes());
-    let mut builder = RecordBatchBuilder::new().base_offset(base_offset).leader_epoch(epoch).control();
+    let mut builder = RecordBatchBuilder::new()
+        .base_offset(base_offset)
+        .leader_epoch(epoch)
+        .control();
     builder.append(now_ms, Some(&key), Some(value));
     build(builder)
 }
 
 fn build(builder: RecordBatchBuilder) -> Result<Bytes, ControllerError> {
-    builder.build().map_err(|error| ControllerError::Encode(error.into()))
+    builder
+        .build()
+        .map_err(|error| ControllerError::Encode(error.into()))
 }
 
 /// The first batch of an epoch: who leads the quorum (here the only voter, elected by itself).
-pub(super) fn leader_change_batch(node_id: i32, base_offset: i64, epoch: i32, now_ms: i64) -> Result<Bytes, ControllerError> {
+pub(super) fn leader_change_batch(
+    node_id: i32,
+    base_offset: i64,
+    epoch: i32,
+    now_ms: i64,
+) -> Result<Bytes, ControllerError> {
     let voter = |value: &mut Vec<u8>| {
         value.push(2); // a compact array of one
         value.extend_from_slice(&node_id.to_be_bytes());
@@ -64,7 +88,11 @@ pub(super) fn leader_change_batch(node_id: i32, base_offset: i64, epoch: i32, no
 }
 
 /// The first batch of a snapshot.
-pub(super) fn snapshot_header_batch(last_contained_log_timestamp_ms: i64, epoch: i32, now_ms: i64) -> Result<Bytes, ControllerError> {
+pub(super) fn snapshot_header_batch(
+    last_contained_log_timestamp_ms: i64,
+    epoch: i32,
+    now_ms: i64,
+) -> Result<Bytes, ControllerError> {
     let mut value = vec![0, 0]; // version
     value.extend_from_slice(&last_contained_log_timestamp_ms.to_be_bytes());
     value.push(0);
@@ -72,7 +100,11 @@ pub(super) fn snapshot_header_batch(last_contained_log_timestamp_ms: i64, epoch:
 }
 
 /// The last batch of a snapshot; without it the snapshot is incomplete.
-pub(super) fn snapshot_footer_batch(base_offset: i64, epoch: i32, now_ms: i64) -> Result<Bytes, ControllerError> {
+pub(super) fn snapshot_footer_batch(
+    base_offset: i64,
+    epoch: i32,
+    now_ms: i64,
+) -> Result<Bytes, ControllerError> {
     control_batch(SNAPSHOT_FOOTER, &[0, 0, 0], base_offset, epoch, now_ms)
 }
 
@@ -82,13 +114,18 @@ pub(super) fn is_snapshot_footer(batch: &Bytes) -> Result<bool, BatchError> {
     if !header.is_control() {
         return Ok(false);
     }
-    let first = decode_records(batch, DecompressLimits::default())?.next().transpose()?;
+    let first = decode_records(batch, DecompressLimits::default())?
+        .next()
+        .transpose()?;
     let key = first.and_then(|record| record.key);
     Ok(key.is_some_and(|key| key.get(2..4) == Some(&SNAPSHOT_FOOTER.to_be_bytes())))
 }
 
 /// Splits whole batches; `offset` names the place in errors.
-pub(super) fn split_batches(bytes: &Bytes, offset: i64) -> Result<Vec<(BatchHeader, Bytes)>, ControllerError> {
+pub(super) fn split_batches(
+    bytes: &Bytes,
+    offset: i64,
+) -> Result<Vec<(BatchHeader, Bytes)>, ControllerError> {
     let batches = Batches::new(bytes).map(|batch| {
         let (header, batch) = batch.map_err(|source| ControllerError::Batch { offset, source })?;
         Ok((header, bytes.slice_ref(batch)))
@@ -97,7 +134,10 @@ pub(super) fn split_batches(bytes: &Bytes, offset: i64) -> Result<Vec<(BatchHead
 }
 
 /// Decodes one batch.
-pub(super) fn decode_batch(header: &BatchHeader, batch: &Bytes) -> Result<MetadataBatch, ControllerError> {
+pub(super) fn decode_batch(
+    header: &BatchHeader,
+    batch: &Bytes,
+) -> Result<MetadataBatch, ControllerError> {
     debug_assert!(batch.len() >= BATCH_HEADER_BYTES);
     let mut decoded = MetadataBatch {
         next_offset: header.next_offset(),
@@ -109,12 +149,20 @@ pub(super) fn decode_batch(header: &BatchHeader, batch: &Bytes) -> Result<Metada
     if header.is_control() {
         return Ok(decoded);
     }
-    let at = |source| ControllerError::Batch { offset: header.base_offset, source };
+    let at = |source| ControllerError::Batch {
+        offset: header.base_offset,
+        source,
+    };
     for record in decode_records(batch, DecompressLimits::default()).map_err(at)? {
         let record = record.map_err(at)?;
         let value = record.value.unwrap_or_default();
         let parsed = MetadataRecord::decode(&value);
-        decoded.records.push(parsed.map_err(|source| ControllerError::Record { offset: record.offset, source })?);
+        decoded
+            .records
+            .push(parsed.map_err(|source| ControllerError::Record {
+                offset: record.offset,
+                source,
+            })?);
     }
     Ok(decoded)
 }

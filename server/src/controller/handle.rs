@@ -22,7 +22,10 @@ pub struct Decision<R> {
 impl<R> Decision<R> {
     /// A response that changes nothing.
     pub fn unchanged(response: R) -> Self {
-        Self { records: Vec::new(), response }
+        Self {
+            records: Vec::new(),
+            response,
+        }
     }
 }
 
@@ -30,7 +33,8 @@ impl<R> Decision<R> {
 pub(super) type Release = Box<dyn FnOnce(Result<(), ControllerError>) + Send>;
 
 /// Decides a request against an image and the time in ms.
-pub(super) type Judge = Box<dyn FnOnce(&ClusterImage, i64) -> (Vec<MetadataRecord>, Release) + Send>;
+pub(super) type Judge =
+    Box<dyn FnOnce(&ClusterImage, i64) -> (Vec<MetadataRecord>, Release) + Send>;
 
 /// A message on its way to the writer.
 pub(super) enum Request {
@@ -69,7 +73,10 @@ impl ControllerHandle {
     /// until its records are durable and published, then gives its response. `judge` also gets the time in ms.
     ///
     /// Dropping the future does not take the request back.
-    pub fn submit<R, F>(&self, judge: F) -> impl Future<Output = Result<R, ControllerError>> + Send + 'static
+    pub fn submit<R, F>(
+        &self,
+        judge: F,
+    ) -> impl Future<Output = Result<R, ControllerError>> + Send + 'static
     where
         R: Send + 'static,
         F: FnOnce(&ClusterImage, i64) -> Decision<R> + Send + 'static,
@@ -78,18 +85,23 @@ impl ControllerHandle {
         let judge = move |image: &ClusterImage, now_ms: i64| -> (Vec<MetadataRecord>, Release) {
             let Ok(decision) = catch_unwind(AssertUnwindSafe(|| judge(image, now_ms))) else {
                 // The panic hook has logged the message and the place.
-                let release: Release = Box::new(move |_| drop(sender.send(Err(ControllerError::Panicked))));
+                let release: Release =
+                    Box::new(move |_| drop(sender.send(Err(ControllerError::Panicked))));
                 return (Vec::new(), release);
             };
             let response = decision.response;
             // A requester that is gone does not read its response.
-            let release: Release = Box::new(move |result| drop(sender.send(result.map(|()| response))));
+            let release: Release =
+                Box::new(move |result| drop(sender.send(result.map(|()| response))));
             (decision.records, release)
         };
         let requests = self.requests.clone();
         async move {
             let request = Request::Judge(Box::new(judge));
-            requests.send(request).await.map_err(|_| ControllerError::Stopping)?;
+            requests
+                .send(request)
+                .await
+                .map_err(|_| ControllerError::Stopping)?;
             receiver.await.unwrap_or(Err(ControllerError::Stopping))
         }
     }

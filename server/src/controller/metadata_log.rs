@@ -1,6 +1,8 @@
 //! The metadata log as a log of this broker: its name, its id and its settings.
 
-use highwater_replication::cluster::topic_name::{CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID};
+use highwater_replication::cluster::topic_name::{
+    CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID,
+};
 use highwater_storage::log_config::CleanupPolicy;
 use highwater_storage::{LogConfig, TopicId, TopicPartition};
 
@@ -23,7 +25,10 @@ pub fn metadata_log_config() -> LogConfig {
         retention_ms: -1,
         retention_bytes: -1,
         max_message_bytes: MAX_BATCH_BYTES,
-        cleanup_policy: CleanupPolicy { delete: true, compact: false },
+        cleanup_policy: CleanupPolicy {
+            delete: true,
+            compact: false,
+        },
         message_timestamp_after_max_ms: i64::MAX,
         ..LogConfig::default()
     }

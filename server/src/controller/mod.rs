@@ -8,7 +8,7 @@
 //! A quorum of one appends directly; with several controllers the consensus sits between the closure and the log.
 
 mod batch;
-mod config_rules;
+// mod config_rules;
 mod features;
 mod handle;
 mod metadata_log;
@@ -20,9 +20,6 @@ mod snapshot;
 mod start;
 mod writer;
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 
 use highwater_replication::cluster::ApplyError;
@@ -31,7 +28,7 @@ use highwater_replication::cluster::replay::ReplayError;
 use highwater_storage::record_batch::BatchError;
 use highwater_storage::{AppendError, ReadError, StorageError};
 
-pub use config_rules::ServerConfigRules;
+// pub use config_rules::ServerConfigRules;
 pub use features::{finalized_features, supported_features};
 pub use handle::{ControllerHandle, Decision};
 pub use metadata_log::{metadata_log_config, metadata_topic_id, metadata_topic_partition};

@@ -30,7 +30,10 @@ pub struct ProducerIdManager {
 impl ProducerIdManager {
     /// A manager that asks `controller` for its first block with the first id.
     pub fn new(controller: ControllerHandle) -> Self {
-        Self { controller, block: Mutex::new(0..0) }
+        Self {
+            controller,
+            block: Mutex::new(0..0),
+        }
     }
 
     /// An id that no producer has had.
@@ -39,17 +42,23 @@ impl ProducerIdManager {
         if let Some(id) = block.next() {
             return Ok(id);
         }
-        let (broker_id, broker_epoch) = (self.controller.broker_id(), self.controller.broker_epoch());
+        let (broker_id, broker_epoch) =
+            (self.controller.broker_id(), self.controller.broker_epoch());
         let allocated = self.controller.submit(move |image, _| {
             match allocate_producer_ids(image, broker_id, broker_epoch) {
-                Ok((records, block)) => Decision { records, response: Ok(block) },
+                Ok((records, block)) => Decision {
+                    records,
+                    response: Ok(block),
+                },
                 Err(error) => Decision::unchanged(Err(error)),
             }
         });
         *block = allocated.await??;
         // A block is never empty.
         block.next().ok_or_else(|| {
-            ProducerIdError::Cluster(ClusterError::UnknownServerError("the controller gave an empty block".to_owned()))
+            ProducerIdError::Cluster(ClusterError::UnknownServerError(
+                "the controller gave an empty block".to_owned(),
+            ))
         })
     }
 }

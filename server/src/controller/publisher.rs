@@ -18,7 +18,10 @@ pub struct MetadataPublisher {
 impl MetadataPublisher {
     /// Starts with `image`, of which subscribers are not told: they are built from it.
     pub fn new(image: Arc<ClusterImage>, subscribers: Vec<MetadataSubscriber>) -> Self {
-        Self { image: ArcSwap::new(image), subscribers }
+        Self {
+            image: ArcSwap::new(image),
+            subscribers,
+        }
     }
 
     /// The latest image whose changes every subscriber has acted on, or is acting on.

@@ -18,14 +18,26 @@ pub(super) fn read_leader_epoch(dir: &Path) -> Result<Option<i32>, ControllerErr
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(StorageError::io("read", &path, error).into()),
     };
-    let corrupt = |reason: String| ControllerError::Corrupt { path: path.display().to_string(), reason };
+    let corrupt = |reason: String| ControllerError::Corrupt {
+        path: path.display().to_string(),
+        reason,
+    };
     let value: Value = serde_json::from_slice(&text).map_err(|error| corrupt(error.to_string()))?;
-    let epoch = value.get("leaderEpoch").and_then(Value::as_i64).and_then(|epoch| i32::try_from(epoch).ok());
-    epoch.map(Some).ok_or_else(|| corrupt("leaderEpoch is missing or no number".to_owned()))
+    let epoch = value
+        .get("leaderEpoch")
+        .and_then(Value::as_i64)
+        .and_then(|epoch| i32::try_from(epoch).ok());
+    epoch
+        .map(Some)
+        .ok_or_else(|| corrupt("leaderEpoch is missing or no number".to_owned()))
 }
 
 /// Writes that this node leads in `epoch`, with Kafka's own fields.
-pub(super) fn write_leader_epoch(dir: &Path, node_id: i32, epoch: i32) -> Result<(), ControllerError> {
+pub(super) fn write_leader_epoch(
+    dir: &Path,
+    node_id: i32,
+    epoch: i32,
+) -> Result<(), ControllerError> {
     let state = json!({
         "clusterId": "",
         "leaderId": node_id,

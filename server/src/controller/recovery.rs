@@ -29,7 +29,9 @@ pub struct RecoveredMetadata {
 
 impl std::fmt::Debug for RecoveredMetadata {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RecoveredMetadata").field("offset", &self.image.offset()).finish_non_exhaustive()
+        f.debug_struct("RecoveredMetadata")
+            .field("offset", &self.image.offset())
+            .finish_non_exhaustive()
     }
 }
 
@@ -50,8 +52,12 @@ impl RecoveredMetadata {
             recovered.image = Arc::new(image);
             recovered.timestamp_ms = timestamp_ms;
             if recovered.log.log_end_offset() < newest.end_offset {
-                recovered.log.truncate_fully_and_start_at(newest.end_offset)?;
-                recovered.log.assign_epoch_start(LeaderEpoch(newest.epoch), newest.end_offset)?;
+                recovered
+                    .log
+                    .truncate_fully_and_start_at(newest.end_offset)?;
+                recovered
+                    .log
+                    .assign_epoch_start(LeaderEpoch(newest.epoch), newest.end_offset)?;
             }
         }
         recovered.replay_log()?;

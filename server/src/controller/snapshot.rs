@@ -14,7 +14,8 @@ use highwater_storage::record_batch::verify_crc;
 
 use super::ControllerError;
 use super::batch::{
-    data_batch, decode_batch, is_snapshot_footer, snapshot_footer_batch, snapshot_header_batch, split_batches,
+    data_batch, decode_batch, is_snapshot_footer, snapshot_footer_batch, snapshot_header_batch,
+    split_batches,
 };
 
 const EXTENSION: &str = "checkpoint";
@@ -32,7 +33,10 @@ pub(super) struct SnapshotId {
 
 impl SnapshotId {
     fn path(&self, dir: &Path) -> PathBuf {
-        dir.join(format!("{:020}-{:010}.{EXTENSION}", self.end_offset, self.epoch))
+        dir.join(format!(
+            "{:020}-{:010}.{EXTENSION}",
+            self.end_offset, self.epoch
+        ))
     }
 
     fn parse(file_name: &str) -> Option<Self> {
@@ -40,7 +44,10 @@ impl SnapshotId {
         if end_offset.len() != 20 || epoch.len() != 10 {
             return None;
         }
-        Some(Self { end_offset: end_offset.parse().ok()?, epoch: epoch.parse().ok()? })
+        Some(Self {
+            end_offset: end_offset.parse().ok()?,
+            epoch: epoch.parse().ok()?,
+        })
     }
 }
 
@@ -57,14 +64,27 @@ pub(super) fn list(dir: &Path) -> Result<Vec<SnapshotId>, ControllerError> {
 }
 
 /// Reads a snapshot into an image of the cluster `cluster_id`, and says when its last record was written.
-pub(super) fn read(dir: &Path, id: &SnapshotId, cluster_id: &str) -> Result<(ClusterImage, i64), ControllerError> {
+pub(super) fn read(
+    dir: &Path,
+    id: &SnapshotId,
+    cluster_id: &str,
+) -> Result<(ClusterImage, i64), ControllerError> {
     let path = id.path(dir);
-    let corrupt = |reason: &str| ControllerError::Corrupt { path: path.display().to_string(), reason: reason.into() };
-    let bytes = Bytes::from(std::fs::read(&path).map_err(|error| StorageError::io("read", &path, error))?);
+    let corrupt = |reason: &str| ControllerError::Corrupt {
+        path: path.display().to_string(),
+        reason: reason.into(),
+    };
+    let bytes =
+        Bytes::from(std::fs::read(&path).map_err(|error| StorageError::io("read", &path, error))?);
     let batches = split_batches(&bytes, id.end_offset)?;
     let total: usize = batches.iter().map(|(_, batch)| batch.len()).sum();
-    let last = batches.last().ok_or_else(|| corrupt("the snapshot is empty"))?;
-    let at = |source| ControllerError::Batch { offset: id.end_offset, source };
+    let last = batches
+        .last()
+        .ok_or_else(|| corrupt("the snapshot is empty"))?;
+    let at = |source| ControllerError::Batch {
+        offset: id.end_offset,
+        source,
+    };
     if total != bytes.len() || !is_snapshot_footer(&last.1).map_err(at)? {
         return Err(corrupt("the snapshot has no footer"));
     }
@@ -92,7 +112,10 @@ pub(super) fn write(
     log_timestamp_ms: i64,
     now_ms: i64,
 ) -> Result<SnapshotId, ControllerError> {
-    let id = SnapshotId { end_offset: image.offset() + 1, epoch: image.epoch() };
+    let id = SnapshotId {
+        end_offset: image.offset() + 1,
+        epoch: image.epoch(),
+    };
     let mut content = snapshot_header_batch(log_timestamp_ms, id.epoch, now_ms)?.to_vec();
     let mut next_offset = 1;
     for records in image.to_records().chunks(RECORDS_PER_BATCH) {
@@ -114,7 +137,11 @@ pub(super) fn remove_older(dir: &Path, newest: &SnapshotId) -> Result<(), Contro
 }
 
 /// Writes a file so that its name stands for the old content or the whole new one, also after a crash.
-pub(super) fn write_durably(path: &Path, temporary_suffix: &str, content: &[u8]) -> Result<(), ControllerError> {
+pub(super) fn write_durably(
+    path: &Path,
+    temporary_suffix: &str,
+    content: &[u8],
+) -> Result<(), ControllerError> {
     let temporary = PathBuf::from(format!("{}.{temporary_suffix}", path.display()));
     let io = |action, path: &Path| {
         let path = path.to_owned();
@@ -125,7 +152,9 @@ pub(super) fn write_durably(path: &Path, temporary_suffix: &str, content: &[u8])
     file.sync_all().map_err(io("flush", &temporary))?;
     std::fs::rename(&temporary, path).map_err(io("rename", &temporary))?;
     if let Some(dir) = path.parent() {
-        File::open(dir).and_then(|dir| dir.sync_all()).map_err(io("flush", dir))?;
+        File::open(dir)
+            .and_then(|dir| dir.sync_all())
+            .map_err(io("flush", dir))?;
     }
     Ok(())
 }

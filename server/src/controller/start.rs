@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use highwater_replication::cluster::brokers::{BrokerRegistrationRequest, register_broker, unfence_broker};
+use highwater_replication::cluster::brokers::{
+    BrokerRegistrationRequest, register_broker, unfence_broker,
+};
 use highwater_replication::cluster::records::{ConfigRecord, PartitionChangeRecord};
 use highwater_replication::cluster::{ClusterImage, ConfigResource, MetadataRecord};
 use highwater_storage::{BrokerEpoch, BrokerId, LeaderEpoch};
@@ -11,7 +13,10 @@ use tokio::sync::mpsc;
 
 use super::handle::{ControllerHandle, Request};
 use super::writer::{Writer, now_ms};
-use super::{ControllerError, MetadataPublisher, MetadataSubscriber, RecoveredMetadata, features, quorum_state};
+use super::{
+    ControllerError, MetadataPublisher, MetadataSubscriber, RecoveredMetadata, features,
+    quorum_state,
+};
 
 /// Requests that may wait for the controller; more wait to be let in.
 const REQUEST_QUEUE: usize = 1024;
@@ -82,21 +87,33 @@ impl RecoveredMetadata {
         let broker_id = settings.registration.id;
         let broker_epoch = self.write_first_records(&mut writer, settings)?;
         let (requests, receiver) = mpsc::channel(REQUEST_QUEUE);
-        let handle = ControllerHandle { requests, publisher, broker_id, broker_epoch };
+        let handle = ControllerHandle {
+            requests,
+            publisher,
+            broker_id,
+            broker_epoch,
+        };
         let thread = std::thread::Builder::new()
             .name("controller".to_owned())
             .spawn(move || writer.run(receiver))
-            .map_err(|error| highwater_storage::StorageError::io("start a thread for", &self.dir, error))?;
+            .map_err(|error| {
+                highwater_storage::StorageError::io("start a thread for", &self.dir, error)
+            })?;
         Ok(Controller { handle, thread })
     }
 
     /// The next epoch, durable before anything is written in it.
     fn claim_epoch(&self, node_id: i32) -> Result<i32, ControllerError> {
-        let in_log = self.log.latest_epoch().map_or(0, |epoch| epoch.0).max(self.image.epoch());
+        let in_log = self
+            .log
+            .latest_epoch()
+            .map_or(0, |epoch| epoch.0)
+            .max(self.image.epoch());
         let in_state = quorum_state::read_leader_epoch(&self.dir)?.unwrap_or(0);
         let epoch = in_log.max(in_state) + 1;
         quorum_state::write_leader_epoch(&self.dir, node_id, epoch)?;
-        self.log.assign_epoch_start(LeaderEpoch(epoch), self.log.log_end_offset())?;
+        self.log
+            .assign_epoch_start(LeaderEpoch(epoch), self.log.log_end_offset())?;
         Ok(epoch)
     }
 
@@ -116,7 +133,8 @@ impl RecoveredMetadata {
             let abort = highwater_replication::cluster::records::AbortTransactionRecord { reason };
             writer.add(&mut group, &[abort.into()], now_ms)?;
         }
-        writer.add(&mut group, &first_records(group.image(), settings.min_insync_replicas), now_ms)?;
+        let first = first_records(group.image(), settings.min_insync_replicas);
+        writer.add(&mut group, &first, now_ms)?;
         let id = settings.registration.id;
         let (registration, broker_epoch) = register_broker(group.image(), settings.registration);
         writer.add(&mut group, &registration, now_ms)?;
@@ -124,7 +142,8 @@ impl RecoveredMetadata {
             .map_err(|error| ControllerError::Incompatible(error.to_string()))?;
         writer.add(&mut group, &unfence, now_ms)?;
         if !settings.last_stop_was_clean {
-            writer.add(&mut group, &leader_epoch_bumps(group.image(), id), now_ms)?;
+            let bumps = leader_epoch_bumps(group.image(), id);
+            writer.add(&mut group, &bumps, now_ms)?;
         }
         writer.finish_first(group, now_ms)?;
         Ok(broker_epoch)
@@ -135,7 +154,9 @@ impl RecoveredMetadata {
 fn first_records(image: &ClusterImage, min_insync_replicas: i32) -> Vec<MetadataRecord> {
     let mut records = features::feature_records(image);
     let default_broker = ConfigResource::default_broker();
-    let is_set = image.configs(&default_broker).is_some_and(|configs| configs.contains_key(MIN_INSYNC_REPLICAS));
+    let is_set = image
+        .configs(&default_broker)
+        .is_some_and(|configs| configs.contains_key(MIN_INSYNC_REPLICAS));
     if !is_set {
         let record = ConfigRecord {
             resource_type: default_broker.resource_type.id(),

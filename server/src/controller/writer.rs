@@ -18,7 +18,9 @@ const MAX_GROUP: usize = 256;
 
 /// Milliseconds since 1970, the broker's clock.
 pub(super) fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis() as i64)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |elapsed| elapsed.as_millis() as i64)
 }
 
 /// Everything that belongs to the thread of the controller.
@@ -102,31 +104,59 @@ impl Writer {
     }
 
     /// Adds records to the group, to be judged against by the next request.
-    pub(super) fn add(&self, group: &mut Group, records: &[MetadataRecord], now_ms: i64) -> Result<(), ControllerError> {
+    pub(super) fn add(
+        &self,
+        group: &mut Group,
+        records: &[MetadataRecord],
+        now_ms: i64,
+    ) -> Result<(), ControllerError> {
         if records.is_empty() {
             return Ok(());
         }
         let base_offset = group.image.offset() + 1;
         let last_offset = base_offset + records.len() as i64 - 1;
         let applied = group.image.apply(records, last_offset, self.epoch);
-        let (image, delta) = applied.map_err(|source| ControllerError::Apply { offset: last_offset + 1, source })?;
-        group.batches.push(batch::data_batch(records, base_offset, self.epoch, now_ms)?);
+        let (image, delta) = applied.map_err(|source| ControllerError::Apply {
+            offset: last_offset + 1,
+            source,
+        })?;
+        group
+            .batches
+            .push(batch::data_batch(records, base_offset, self.epoch, now_ms)?);
         group.image = image;
         group.delta.merge(delta);
         Ok(())
     }
 
     /// Adds the batch that begins the epoch. It has an offset but changes nothing.
-    pub(super) fn add_leader_change(&self, group: &mut Group, now_ms: i64) -> Result<(), ControllerError> {
+    pub(super) fn add_leader_change(
+        &self,
+        group: &mut Group,
+        now_ms: i64,
+    ) -> Result<(), ControllerError> {
         let offset = group.image.offset() + 1;
-        group.batches.push(batch::leader_change_batch(self.node_id, offset, self.epoch, now_ms)?);
+        group.batches.push(batch::leader_change_batch(
+            self.node_id,
+            offset,
+            self.epoch,
+            now_ms,
+        )?);
         let applied = group.image.apply(&[], offset, self.epoch);
-        group.image = applied.map_err(|source| ControllerError::Apply { offset: offset + 1, source })?.0;
+        group.image = applied
+            .map_err(|source| ControllerError::Apply {
+                offset: offset + 1,
+                source,
+            })?
+            .0;
         Ok(())
     }
 
     /// Writes the records that begin an epoch.
-    pub(super) fn finish_first(&mut self, group: Group, now_ms: i64) -> Result<(), ControllerError> {
+    pub(super) fn finish_first(
+        &mut self,
+        group: Group,
+        now_ms: i64,
+    ) -> Result<(), ControllerError> {
         self.write(&group.batches, now_ms)?;
         self.image = Arc::new(group.image);
         self.publisher.publish(&self.image, &group.delta);
@@ -135,7 +165,12 @@ impl Writer {
 
     /// Writes the group, publishes its image and releases its responses; or, when it cannot be written, tells all.
     pub(super) fn finish(&mut self, group: Group, now_ms: i64) {
-        let Group { image, delta, batches, releases } = group;
+        let Group {
+            image,
+            delta,
+            batches,
+            releases,
+        } = group;
         let written = match batches.is_empty() {
             true => Ok(()),
             false => self.write(&batches, now_ms),
@@ -148,7 +183,9 @@ impl Writer {
                 }
                 self.image = image;
             }
-            Err(error) => tracing::error!(%error, requests = releases.len(), "metadata changes were not written"),
+            Err(error) => {
+                tracing::error!(%error, requests = releases.len(), "metadata changes were not written")
+            }
         }
         for release in releases {
             release(written.clone());
@@ -162,7 +199,12 @@ impl Writer {
         }
         let start_offset = self.image.offset() + 1;
         let appended = batches.iter().try_for_each(|batch| {
-            self.log.append_as_leader(batch, LeaderEpoch(self.epoch), AppendOrigin::Controller, now_ms)?;
+            self.log.append_as_leader(
+                batch,
+                LeaderEpoch(self.epoch),
+                AppendOrigin::Controller,
+                now_ms,
+            )?;
             Ok::<(), ControllerError>(())
         });
         let written = appended.and_then(|()| Ok(self.log.flush()?));
@@ -193,7 +235,11 @@ impl Writer {
 
     fn write_snapshot(&self) -> Result<(), ControllerError> {
         let id = snapshot::write(&self.dir, &self.image, self.timestamp_ms, now_ms())?;
-        tracing::info!(end_offset = id.end_offset, epoch = id.epoch, "wrote a metadata snapshot");
+        tracing::info!(
+            end_offset = id.end_offset,
+            epoch = id.epoch,
+            "wrote a metadata snapshot"
+        );
         self.log.increment_log_start_offset(id.end_offset)?;
         snapshot::remove_older(&self.dir, &id)
     }

@@ -1,6 +1,6 @@
 //! CreatePartitions: more partitions for topics that exist.
 
-use super::create_topics::{all_fenced, manual_partition};
+use super::create_topics::{MAX_PARTITIONS_PER_BATCH, all_fenced, manual_partition};
 use super::error::{ClusterError, check_record_count};
 use super::image::{ClusterImage, TopicImage};
 use super::placement::{new_partition, place, validate_manual_assignment};
@@ -67,6 +67,11 @@ fn add_partitions(
         )));
     }
     let additional = request.count - current;
+    if i64::from(additional) > MAX_PARTITIONS_PER_BATCH {
+        return Err(ClusterError::PolicyViolation(
+            "Excessively large number of additional partitions per request.".to_owned(),
+        ));
+    }
     if let Some(assignments) = &request.assignments
         && assignments.len() != additional as usize
     {
@@ -75,7 +80,6 @@ fn add_partitions(
             assignments.len()
         )));
     }
-    check_record_count(additional as usize)?;
     let Some(first) = topic.partitions.first() else {
         return Err(ClusterError::UnknownServerError(format!(
             "Invalid state: topic {} appears to have no partitions.",

@@ -51,7 +51,7 @@ pub(super) fn place(
     if replicas > registered {
         return refuse(format!(
             "The target replication factor of {replication_factor} cannot be reached because only {registered} \
-             broker(s) are registered."
+             broker(s) are registered or some brokers have all their log directories cordoned."
         ));
     }
     let assignment = |partition: i32| {

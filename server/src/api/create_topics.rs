@@ -16,7 +16,7 @@ use super::error_code::ErrorCode;
 use super::metadata_change::{message, submit_within};
 use super::{Reply, RequestContext};
 use crate::broker::Broker;
-use crate::controller::{Decision, ServerConfigRules};
+use crate::controller::{Decision, ServerConfigRules, topic_defaults};
 
 /// From here on the response tells what the topic got.
 const DETAILS_FROM: i16 = 5;
@@ -27,7 +27,7 @@ type Outcome = Result<Vec<CreateTopicResult>, ClusterError>;
 pub(crate) async fn handle(broker: Arc<Broker>, ctx: RequestContext, request: CreateTopicsRequest) -> Reply {
     let topics: Arc<[NewTopic]> = request.topics.iter().map(new_topic).collect();
     let (judged, validate_only) = (topics.clone(), request.validate_only);
-    let defaults = broker.topic_defaults();
+    let defaults = topic_defaults(&broker.config.current());
     let rules = ServerConfigRules::new(broker.config.clone());
     let submitted = submit_within(&broker, request.timeout_ms, move |image, _| -> Decision<Outcome> {
         match create_topics(image, &judged, defaults, &rules, &mut TopicId::random) {

@@ -1,9 +1,12 @@
 //! Every error of every crate as Kafka's error code, in one place.
 
+use highwater_replication::cluster::ClusterError;
 use highwater_replication::runtime::error::PartitionError;
 use highwater_replication::state::fencing::EpochFence;
 use highwater_storage::{AppendError, ReadError, StorageError};
 use kafka_protocol::ResponseError;
+
+use crate::controller::{ControllerError, ProducerIdError};
 
 /// The Kafka error that a client is answered with.
 pub trait ErrorCode {
@@ -77,6 +80,56 @@ impl ErrorCode for PartitionError {
             Self::Append(error) => error.error_code(),
             Self::Read(error) => error.error_code(),
             Self::Storage(error) => error.error_code(),
+        }
+    }
+}
+
+impl ErrorCode for ClusterError {
+    fn error_code(&self) -> ResponseError {
+        match self {
+            Self::InvalidRequest(_) => ResponseError::InvalidRequest,
+            Self::InvalidTopic(_) => ResponseError::InvalidTopicException,
+            Self::TopicAlreadyExists(_) => ResponseError::TopicAlreadyExists,
+            Self::InvalidPartitions(_) => ResponseError::InvalidPartitions,
+            Self::InvalidReplicationFactor(_) => ResponseError::InvalidReplicationFactor,
+            Self::InvalidReplicaAssignment(_) => ResponseError::InvalidReplicaAssignment,
+            Self::InvalidConfig(_) => ResponseError::InvalidConfig,
+            Self::PolicyViolation(_) => ResponseError::PolicyViolation,
+            Self::UnknownTopicOrPartition(_) => ResponseError::UnknownTopicOrPartition,
+            Self::UnknownTopicId => ResponseError::UnknownTopicId,
+            Self::BrokerIdNotRegistered(_) => ResponseError::BrokerIdNotRegistered,
+            Self::StaleBrokerEpoch(_) => ResponseError::StaleBrokerEpoch,
+            Self::UnknownServerError(_) => ResponseError::UnknownServerError,
+        }
+    }
+}
+
+impl ErrorCode for ControllerError {
+    fn error_code(&self) -> ResponseError {
+        match self {
+            // Clients ask again; by then this process is gone or another one leads.
+            Self::Stopping => ResponseError::NotController,
+            Self::Append(_) | Self::Storage(_) | Self::Read(_) | Self::Failed(_) => {
+                ResponseError::KafkaStorageError
+            }
+            Self::Batch { .. }
+            | Self::Encode(_)
+            | Self::Record { .. }
+            | Self::Replay { .. }
+            | Self::Apply { .. }
+            | Self::Corrupt { .. }
+            | Self::Incompatible(_)
+            | Self::Panicked => ResponseError::UnknownServerError,
+        }
+    }
+}
+
+impl ErrorCode for ProducerIdError {
+    fn error_code(&self) -> ResponseError {
+        match self {
+            // Idempotent producers ask again after either.
+            Self::Controller(_) => ResponseError::CoordinatorLoadInProgress,
+            Self::Cluster(error) => error.error_code(),
         }
     }
 }

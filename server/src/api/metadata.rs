@@ -21,9 +21,6 @@ use crate::broker::Broker;
 
 /// From here on null asks for all topics and an empty list for none.
 const NULL_IS_ALL_FROM: i16 = 1;
-/// From here on the request says whether absent topics may be created; before, they may not be in versions below 4
-/// unless the field's default says so.
-const AUTO_CREATION_FROM: i16 = 4;
 /// From here on a leader without the client's listener is LISTENER_NOT_FOUND.
 const LISTENER_NOT_FOUND_FROM: i16 = 6;
 /// From here on topics may be asked for by id; versions 10 and 11 have the field and refuse it.
@@ -142,8 +139,7 @@ impl View<'_> {
             };
             absent.push(self.absent_topic(name, error));
         }
-        // Clients before version 4 cannot say that they do not want it.
-        let may_create = may_create || self.ctx.api_version < AUTO_CREATION_FROM;
+        // Versions below 4 cannot say that they do not want it; the field is true for them.
         if may_create && self.broker.config.current().auto_create_topics_enable {
             self.broker.auto_topics.create_in_background(&to_create);
         }

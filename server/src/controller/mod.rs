@@ -7,8 +7,9 @@
 //!
 //! A quorum of one appends directly; with several controllers the consensus sits between the closure and the log.
 
+mod auto_topics;
 mod batch;
-// mod config_rules;
+mod config_rules;
 mod features;
 mod handle;
 mod metadata_log;
@@ -28,11 +29,12 @@ use highwater_replication::cluster::replay::ReplayError;
 use highwater_storage::record_batch::BatchError;
 use highwater_storage::{AppendError, ReadError, StorageError};
 
-// pub use config_rules::ServerConfigRules;
+pub use auto_topics::{AutoTopicCreation, AutoTopicError, topic_defaults};
+pub use config_rules::ServerConfigRules;
 pub use features::{finalized_features, supported_features};
 pub use handle::{ControllerHandle, Decision};
 pub use metadata_log::{metadata_log_config, metadata_topic_id, metadata_topic_partition};
-pub use producer_ids::ProducerIdManager;
+pub use producer_ids::{ProducerIdError, ProducerIdManager};
 pub use publisher::{MetadataPublisher, MetadataSubscriber};
 pub use recovery::RecoveredMetadata;
 pub use start::{Controller, ControllerSettings};

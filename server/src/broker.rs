@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use arc_swap::ArcSwap;
 use highwater_replication::cluster::ClusterImage;
 use highwater_replication::runtime::replica_manager::ReplicaManager;
 
+use crate::config::DynamicConfig;
+use crate::controller::{AutoTopicCreation, ControllerHandle, ProducerIdManager};
 use crate::coordinator::group::GroupCoordinator;
 use crate::fetch_session::FetchSessionCache;
 use crate::network::NetworkMetrics;
@@ -27,14 +28,21 @@ pub struct Broker {
     pub fetch_sessions: FetchSessionCache,
     /// The most that one fetch response holds (`fetch.max.bytes`), in bytes.
     pub fetch_max_bytes: i32,
-    image: ArcSwap<ClusterImage>,
+    /// The configuration in effect, and what it is made of.
+    pub config: Arc<DynamicConfig>,
+    /// The controller: changes of the metadata go through it.
+    pub controller: ControllerHandle,
+    /// Ids for idempotent producers.
+    pub producer_ids: ProducerIdManager,
+    /// Topics that are made on demand.
+    pub auto_topics: AutoTopicCreation,
     stopping: AtomicBool,
 }
 
 impl Broker {
     /// The latest cluster metadata.
     pub fn image(&self) -> Arc<ClusterImage> {
-        self.image.load_full()
+        self.controller.image()
     }
 
     /// The time of day, in milliseconds since 1970.

@@ -25,18 +25,37 @@ pub(super) struct Node {
 }
 
 /// The brokers that a client of `ctx`'s listener can reach, fenced ones only if asked for.
-pub(super) fn nodes(broker: &Broker, ctx: &RequestContext, image: &ClusterImage, with_fenced: bool) -> Vec<Node> {
-    let brokers = image.brokers().values().filter(|registration| with_fenced || !registration.fenced);
-    brokers.filter_map(|registration| node(broker, ctx, registration)).collect()
+pub(super) fn nodes(
+    broker: &Broker,
+    ctx: &RequestContext,
+    image: &ClusterImage,
+    with_fenced: bool,
+) -> Vec<Node> {
+    let brokers = image
+        .brokers()
+        .values()
+        .filter(|registration| with_fenced || !registration.fenced);
+    brokers
+        .filter_map(|registration| node(broker, ctx, registration))
+        .collect()
 }
 
 fn node(broker: &Broker, ctx: &RequestContext, registration: &BrokerRegistration) -> Option<Node> {
     let (host, port) = if registration.id == broker.controller.broker_id() {
         // What this listener advertises; known before the registration is, also with port 0.
-        (ctx.listener.advertised_host.clone(), ctx.listener.advertised_port)
+        (
+            ctx.listener.advertised_host.clone(),
+            ctx.listener.advertised_port,
+        )
     } else {
-        let end_point = registration.end_points.iter().find(|end_point| end_point.name == ctx.listener.name)?;
-        (StrBytes::from_string(end_point.host.clone()), i32::from(end_point.port))
+        let end_point = registration
+            .end_points
+            .iter()
+            .find(|end_point| end_point.name == ctx.listener.name)?;
+        (
+            StrBytes::from_string(end_point.host.clone()),
+            i32::from(end_point.port),
+        )
     };
     Some(Node {
         id: registration.id.0.into(),
@@ -48,14 +67,33 @@ fn node(broker: &Broker, ctx: &RequestContext, registration: &BrokerRegistration
 }
 
 /// Whether a client of `ctx`'s listener can reach the broker.
-pub(super) fn is_reachable(broker: &Broker, ctx: &RequestContext, image: &ClusterImage, id: BrokerId) -> bool {
-    image.broker(id).is_some_and(|registration| !registration.fenced && node(broker, ctx, registration).is_some())
+pub(super) fn is_reachable(
+    broker: &Broker,
+    ctx: &RequestContext,
+    image: &ClusterImage,
+    id: BrokerId,
+) -> bool {
+    image.broker(id).is_some_and(|registration| {
+        !registration.fenced && node(broker, ctx, registration).is_some()
+    })
 }
 
 /// Replicas whose broker is gone or fenced.
-pub(super) fn offline_replicas(image: &ClusterImage, partition: &PartitionImage) -> Vec<messages::BrokerId> {
-    let is_online = |id: &BrokerId| image.broker(*id).is_some_and(|registration| !registration.fenced);
-    partition.replicas.iter().filter(|id| !is_online(id)).map(|id| id.0.into()).collect()
+pub(super) fn offline_replicas(
+    image: &ClusterImage,
+    partition: &PartitionImage,
+) -> Vec<messages::BrokerId> {
+    let is_online = |id: &BrokerId| {
+        image
+            .broker(*id)
+            .is_some_and(|registration| !registration.fenced)
+    };
+    partition
+        .replicas
+        .iter()
+        .filter(|id| !is_online(id))
+        .map(|id| id.0.into())
+        .collect()
 }
 
 /// Broker ids as the protocol has them.

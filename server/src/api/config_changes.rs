@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use highwater_replication::cluster::configs::{ConfigOperation, incremental_alter_configs, legacy_alter_configs};
+use highwater_replication::cluster::configs::{
+    ConfigOperation, incremental_alter_configs, legacy_alter_configs,
+};
 use highwater_replication::cluster::{ClusterError, ConfigMap, ConfigResource, ResourceType};
 use kafka_protocol::ResponseError;
 
@@ -37,7 +39,9 @@ pub(super) enum Change {
 impl Change {
     fn keys(&self) -> Vec<&str> {
         match self {
-            Self::Incremental(operations) => operations.iter().map(|(key, ..)| key.as_str()).collect(),
+            Self::Incremental(operations) => {
+                operations.iter().map(|(key, ..)| key.as_str()).collect()
+            }
             Self::Replace(configs) => configs.iter().map(|(key, _)| key.as_str()).collect(),
         }
     }
@@ -46,12 +50,16 @@ impl Change {
     fn keys_without_value(&self) -> Vec<&str> {
         match self {
             Self::Incremental(operations) => {
-                let lacks = operations.iter().filter(|(_, operation, value)| *operation != DELETE && value.is_none());
+                let lacks = operations
+                    .iter()
+                    .filter(|(_, operation, value)| *operation != DELETE && value.is_none());
                 lacks.map(|(key, ..)| key.as_str()).collect()
             }
-            Self::Replace(configs) => {
-                configs.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| key.as_str()).collect()
-            }
+            Self::Replace(configs) => configs
+                .iter()
+                .filter(|(_, value)| value.is_none())
+                .map(|(key, _)| key.as_str())
+                .collect(),
         }
     }
 }
@@ -92,7 +100,9 @@ pub(super) async fn alter_configs(
     }
     let mut judged = submit(broker, checked, validate_only).await.into_iter();
     let or_judged = |result: Option<Result<(), Refusal>>| {
-        result.or_else(|| judged.next()).unwrap_or(Err((ResponseError::UnknownServerError, None)))
+        result
+            .or_else(|| judged.next())
+            .unwrap_or(Err((ResponseError::UnknownServerError, None)))
     };
     results.into_iter().map(or_judged).collect()
 }
@@ -107,11 +117,19 @@ fn refusal(error: &ClusterError) -> Refusal {
 
 fn repeated_resources(changes: &[ResourceChange]) -> HashSet<(i8, String)> {
     let mut seen = HashSet::new();
-    let repeated = changes.iter().filter(|change| !seen.insert((change.resource_type, &change.name)));
-    repeated.map(|change| (change.resource_type, change.name.clone())).collect()
+    let repeated = changes
+        .iter()
+        .filter(|change| !seen.insert((change.resource_type, &change.name)));
+    repeated
+        .map(|change| (change.resource_type, change.name.clone()))
+        .collect()
 }
 
-async fn submit(broker: &Arc<Broker>, changes: Vec<Checked>, validate_only: bool) -> Vec<Result<(), Refusal>> {
+async fn submit(
+    broker: &Arc<Broker>,
+    changes: Vec<Checked>,
+    validate_only: bool,
+) -> Vec<Result<(), Refusal>> {
     if changes.is_empty() {
         return Vec::new();
     }
@@ -126,7 +144,9 @@ async fn submit(broker: &Arc<Broker>, changes: Vec<Checked>, validate_only: bool
                     Checked::Incremental(resource, operations) => {
                         incremental_alter_configs(image, resource, operations, &rules)
                     }
-                    Checked::Replace(resource, configs) => legacy_alter_configs(image, resource, configs, &rules),
+                    Checked::Replace(resource, configs) => {
+                        legacy_alter_configs(image, resource, configs, &rules)
+                    }
                 };
                 changed.map(|changed| records.extend(changed))
             })
@@ -134,24 +154,37 @@ async fn submit(broker: &Arc<Broker>, changes: Vec<Checked>, validate_only: bool
         if validate_only {
             records.clear();
         }
-        Decision { records, response: results }
+        Decision {
+            records,
+            response: results,
+        }
     });
     match submitted.await {
-        Ok(results) => results.into_iter().map(|result| result.map_err(|error| refusal(&error))).collect(),
+        Ok(results) => results
+            .into_iter()
+            .map(|result| result.map_err(|error| refusal(&error)))
+            .collect(),
         Err(error) => vec![Err((error, None)); count],
     }
 }
 
 /// Checks a change as the broker that received it does; `None` when there is nothing left to do.
 fn check(broker: &Arc<Broker>, change: ResourceChange) -> Result<Option<Checked>, Refusal> {
-    let ResourceChange { resource_type, name, change } = change;
+    let ResourceChange {
+        resource_type,
+        name,
+        change,
+    } = change;
     let keys = change.keys();
     if keys.iter().collect::<HashSet<_>>().len() < keys.len() {
         return Err(invalid("Error due to duplicate config keys"));
     }
     let without_value = change.keys_without_value();
     if !without_value.is_empty() {
-        return Err(invalid(format!("Null value not supported for : {}", without_value.join(", "))));
+        return Err(invalid(format!(
+            "Null value not supported for : {}",
+            without_value.join(", ")
+        )));
     }
     let Some(kind) = ResourceType::from_id(resource_type) else {
         let is_logger = resource_type == BROKER_LOGGER && matches!(change, Change::Incremental(_));
@@ -160,14 +193,21 @@ fn check(broker: &Arc<Broker>, change: ResourceChange) -> Result<Option<Checked>
             false => Err(invalid(format!("Unknown resource type {resource_type}"))),
         };
     };
-    let resource = ConfigResource { resource_type: kind, name: name.as_str().into() };
+    let resource = ConfigResource {
+        resource_type: kind,
+        name: name.as_str().into(),
+    };
     if kind == ResourceType::Broker {
         check_broker_change(broker, &resource, &change)?;
     }
     Ok(Some(match change {
-        Change::Incremental(operations) => Checked::Incremental(resource, parse_operations(operations, kind)?),
+        Change::Incremental(operations) => {
+            Checked::Incremental(resource, parse_operations(operations, kind)?)
+        }
         Change::Replace(configs) => {
-            let configs = configs.into_iter().filter_map(|(key, value)| Some((key, value?)));
+            let configs = configs
+                .into_iter()
+                .filter_map(|(key, value)| Some((key, value?)));
             Checked::Replace(resource, configs.collect())
         }
     }))
@@ -178,11 +218,22 @@ fn check_loggers(broker: &Broker, name: &str, loggers: &[&str]) -> Result<(), Re
     let own = broker.controller.broker_id().0;
     match name.parse::<i32>() {
         Ok(id) if id == own => {}
-        Ok(id) => return Err(invalid(format!("Unexpected node id. Expected {own}, but received {id}"))),
-        Err(_) => return Err(invalid(format!("Node id must be an integer, but it is: {name}"))),
+        Ok(id) => {
+            return Err(invalid(format!(
+                "Unexpected node id. Expected {own}, but received {id}"
+            )));
+        }
+        Err(_) => {
+            return Err(invalid(format!(
+                "Node id must be an integer, but it is: {name}"
+            )));
+        }
     }
     match loggers.first() {
-        Some(logger) => Err((ResponseError::InvalidConfig, Some(format!("Logger {logger} does not exist!")))),
+        Some(logger) => Err((
+            ResponseError::InvalidConfig,
+            Some(format!("Logger {logger} does not exist!")),
+        )),
         None => Ok(()),
     }
 }
@@ -199,7 +250,9 @@ fn parse_operations(
             APPEND => ConfigOperation::Append(value),
             SUBTRACT => ConfigOperation::Subtract(value),
             // Kafka tells the two apart, too.
-            other if kind == ResourceType::Broker => return Err(invalid(format!("Unknown operations type {other}"))),
+            other if kind == ResourceType::Broker => {
+                return Err(invalid(format!("Unknown operations type {other}")));
+            }
             _ => return Err((ResponseError::UnknownServerError, None)),
         };
         Ok((key, operation))
@@ -208,7 +261,11 @@ fn parse_operations(
 }
 
 /// A broker judges changes of its own configuration, and of that of all brokers, before the controller does.
-fn check_broker_change(broker: &Broker, resource: &ConfigResource, change: &Change) -> Result<(), Refusal> {
+fn check_broker_change(
+    broker: &Broker,
+    resource: &ConfigResource,
+    change: &Change,
+) -> Result<(), Refusal> {
     let own = broker.controller.broker_id().0;
     let name = &*resource.name;
     let scope = match name.is_empty() {
@@ -218,20 +275,35 @@ fn check_broker_change(broker: &Broker, resource: &ConfigResource, change: &Chan
     if !name.is_empty() {
         match name.parse::<i32>() {
             Ok(id) if id == own => {}
-            Ok(_) => return Err(invalid(format!("Unexpected broker id, expected {own}, but received {name}"))),
-            Err(_) => return Err(invalid(format!("Node id must be an integer, but it is: {name}"))),
+            Ok(_) => {
+                return Err(invalid(format!(
+                    "Unexpected broker id, expected {own}, but received {name}"
+                )));
+            }
+            Err(_) => {
+                return Err(invalid(format!(
+                    "Node id must be an integer, but it is: {name}"
+                )));
+            }
         }
     }
     let image = broker.image();
-    let current = image.configs(resource).map(|configs| ConfigMap::clone(configs)).unwrap_or_default();
+    let current = image
+        .configs(resource)
+        .map(|configs| ConfigMap::clone(configs))
+        .unwrap_or_default();
     let entries: BTreeMap<String, String> = match change {
-        Change::Replace(configs) => {
-            configs.iter().filter_map(|(key, value)| Some((key.clone(), value.clone()?))).collect()
-        }
+        Change::Replace(configs) => configs
+            .iter()
+            .filter_map(|(key, value)| Some((key.clone(), value.clone()?)))
+            .collect(),
         Change::Incremental(operations) => after_operations(current, operations)?,
     };
     let changed: BTreeSet<String> = change.keys().into_iter().map(str::to_owned).collect();
-    broker.config.validate(scope, &entries, &changed).map_err(invalid)
+    broker
+        .config
+        .validate(scope, &entries, &changed)
+        .map_err(invalid)
 }
 
 /// The entries of a broker resource after the operations.
@@ -250,9 +322,12 @@ fn after_operations(
             }
             APPEND | SUBTRACT => {
                 check_is_list(key, *operation)?;
-                let default = keys::find(key).and_then(|key| key.default).unwrap_or_default();
+                let default = keys::find(key)
+                    .and_then(|key| key.default)
+                    .unwrap_or_default();
                 let current = entries.get(key).map_or(default, String::as_str);
-                let mut parts: Vec<&str> = current.split(',').filter(|part| !part.is_empty()).collect();
+                let mut parts: Vec<&str> =
+                    current.split(',').filter(|part| !part.is_empty()).collect();
                 for part in value.split(',') {
                     match (parts.iter().position(|known| *known == part), *operation) {
                         (None, APPEND) => parts.push(part),
@@ -272,7 +347,11 @@ fn after_operations(
 }
 
 fn check_is_list(key: &str, operation: i8) -> Result<(), Refusal> {
-    let verb = if operation == APPEND { "append" } else { "subtract" };
+    let verb = if operation == APPEND {
+        "append"
+    } else {
+        "subtract"
+    };
     let text = match keys::find(key).map(|key| key.config_type) {
         Some(ConfigType::List) => return Ok(()),
         Some(_) => format!("Config value {verb} is not allowed for config key: {key}"),

@@ -36,32 +36,55 @@ pub(super) struct TopicConfigEntry {
 }
 
 /// What is set at run time on all brokers and on this one.
-pub(super) fn dynamic_broker_configs(broker: &Broker, image: &ClusterImage) -> (Arc<ConfigMap>, Arc<ConfigMap>) {
+pub(super) fn dynamic_broker_configs(
+    broker: &Broker,
+    image: &ClusterImage,
+) -> (Arc<ConfigMap>, Arc<ConfigMap>) {
     let of = |resource: &ConfigResource| image.configs(resource).cloned().unwrap_or_default();
-    (of(&ConfigResource::default_broker()), of(&ConfigResource::broker(broker.controller.broker_id())))
+    (
+        of(&ConfigResource::default_broker()),
+        of(&ConfigResource::broker(broker.controller.broker_id())),
+    )
 }
 
 /// Every key of a topic on which `overrides` are set, by name.
-pub(super) fn topic_config_entries(broker: &Broker, image: &ClusterImage, overrides: &ConfigMap) -> Vec<TopicConfigEntry> {
+pub(super) fn topic_config_entries(
+    broker: &Broker,
+    image: &ClusterImage,
+    overrides: &ConfigMap,
+) -> Vec<TopicConfigEntry> {
     let (all_brokers, this_broker) = dynamic_broker_configs(broker, image);
     let defaults = &broker.config.current().topic_defaults;
     let keys = TOPIC_CONFIG_KEYS.iter().filter(|key| !key.internal);
     let mut entries: Vec<TopicConfigEntry> = keys
         .map(|key| {
-            let synonyms = broker.config.topic_synonyms(key.name, &all_brokers, &this_broker);
+            let synonyms = broker
+                .config
+                .topic_synonyms(key.name, &all_brokers, &this_broker);
             let mut synonyms: Vec<Synonym> = synonyms.into_iter().map(Synonym::from).collect();
             let set = overrides.get(key.name).map(String::as_str);
-            let text = set.or_else(|| defaults.get(key.name).map(String::as_str)).or(key.default).unwrap_or_default();
+            let text = set
+                .or_else(|| defaults.get(key.name).map(String::as_str))
+                .or(key.default)
+                .unwrap_or_default();
             // A value in the metadata was checked when it was set; one that is not readable is shown as it is.
-            let value = key.parse(text).map_or_else(|_| text.to_owned(), |value| value.to_string());
+            let value = key
+                .parse(text)
+                .map_or_else(|_| text.to_owned(), |value| value.to_string());
             if set.is_some() {
-                let own = Synonym { name: key.name.to_owned(), value: Some(value.clone()), source: TOPIC_CONFIG_SOURCE };
+                let own = Synonym {
+                    name: key.name.to_owned(),
+                    value: Some(value.clone()),
+                    source: TOPIC_CONFIG_SOURCE,
+                };
                 synonyms.insert(0, own);
             }
             TopicConfigEntry {
                 name: key.name,
                 value,
-                source: synonyms.first().map_or(DEFAULT_CONFIG_SOURCE, |strongest| strongest.source),
+                source: synonyms
+                    .first()
+                    .map_or(DEFAULT_CONFIG_SOURCE, |strongest| strongest.source),
                 config_type: type_id(key.kind),
                 documentation: key.doc,
                 synonyms,
@@ -74,7 +97,11 @@ pub(super) fn topic_config_entries(broker: &Broker, image: &ClusterImage, overri
 
 impl From<ConfigSynonym> for Synonym {
     fn from(synonym: ConfigSynonym) -> Self {
-        Self { name: synonym.name, value: synonym.value, source: synonym.source.code() }
+        Self {
+            name: synonym.name,
+            value: synonym.value,
+            source: synonym.source.code(),
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use highwater_replication::cluster::ClusterError;
-use highwater_replication::cluster::create_partitions::{CreatePartitionsResult, MorePartitions, create_partitions};
+use highwater_replication::cluster::create_partitions::{
+    CreatePartitionsResult, MorePartitions, create_partitions,
+};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use kafka_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
@@ -19,16 +21,27 @@ use crate::controller::Decision;
 type Outcome = Result<Vec<CreatePartitionsResult>, ClusterError>;
 
 /// Handles a CreatePartitions request.
-pub(crate) async fn handle(broker: Arc<Broker>, ctx: RequestContext, request: CreatePartitionsRequest) -> Reply {
+pub(crate) async fn handle(
+    broker: Arc<Broker>,
+    ctx: RequestContext,
+    request: CreatePartitionsRequest,
+) -> Reply {
     let topics: Vec<MorePartitions> = request.topics.iter().map(more_partitions).collect();
     let validate_only = request.validate_only;
-    let submitted = submit_within(&broker, request.timeout_ms, move |image, _| -> Decision<Outcome> {
-        match create_partitions(image, &topics) {
-            Ok((_, results)) if validate_only => Decision::unchanged(Ok(results)),
-            Ok((records, results)) => Decision { records, response: Ok(results) },
-            Err(error) => Decision::unchanged(Err(error)),
-        }
-    });
+    let submitted = submit_within(
+        &broker,
+        request.timeout_ms,
+        move |image, _| -> Decision<Outcome> {
+            match create_partitions(image, &topics) {
+                Ok((_, results)) if validate_only => Decision::unchanged(Ok(results)),
+                Ok((records, results)) => Decision {
+                    records,
+                    response: Ok(results),
+                },
+                Err(error) => Decision::unchanged(Err(error)),
+            }
+        },
+    );
     let results = match submitted.await {
         Ok(Ok(results)) => results,
         Ok(Err(error)) => return refuse(&ctx, &request, error.error_code(), message(&error)),
@@ -44,19 +57,30 @@ pub(crate) async fn handle(broker: Arc<Broker>, ctx: RequestContext, request: Cr
                 let code = error.error_code();
                 ctx.count_error(code);
                 // Kafka gives no text here.
-                let text = message(&error).filter(|_| code != ResponseError::UnknownTopicOrPartition);
-                response.with_error_code(code.code()).with_error_message(text)
+                let text =
+                    message(&error).filter(|_| code != ResponseError::UnknownTopicOrPartition);
+                response
+                    .with_error_code(code.code())
+                    .with_error_message(text)
             }
         }
     });
-    ctx.encode(&CreatePartitionsResponse::default().with_results(responses.collect())).into()
+    ctx.encode(&CreatePartitionsResponse::default().with_results(responses.collect()))
+        .into()
 }
 
 fn more_partitions(topic: &CreatePartitionsTopic) -> MorePartitions {
     let assignments = topic.assignments.as_ref().map(|assignments| {
-        assignments.iter().map(|assignment| assignment.broker_ids.iter().map(|id| id.0).collect()).collect()
+        assignments
+            .iter()
+            .map(|assignment| assignment.broker_ids.iter().map(|id| id.0).collect())
+            .collect()
     });
-    MorePartitions { name: topic.name.to_string(), count: topic.count, assignments }
+    MorePartitions {
+        name: topic.name.to_string(),
+        count: topic.count,
+        assignments,
+    }
 }
 
 /// Answers every topic of the request with the same error.
@@ -73,5 +97,6 @@ fn refuse(
             .with_error_code(error.code())
             .with_error_message(message.clone())
     });
-    ctx.encode(&CreatePartitionsResponse::default().with_results(results.collect())).into()
+    ctx.encode(&CreatePartitionsResponse::default().with_results(results.collect()))
+        .into()
 }

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use highwater_replication::cluster::create_topics::{CreateTopicResult, CreatedTopic, NewTopic, create_topics};
+use highwater_replication::cluster::create_topics::{
+    CreateTopicResult, CreatedTopic, NewTopic, create_topics,
+};
 use highwater_replication::cluster::{ClusterError, ClusterImage, ConfigMap};
 use highwater_storage::TopicId;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
-use kafka_protocol::messages::create_topics_response::{CreatableTopicConfigs, CreatableTopicResult};
+use kafka_protocol::messages::create_topics_response::{
+    CreatableTopicConfigs, CreatableTopicResult,
+};
 use kafka_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
@@ -24,18 +28,29 @@ const DETAILS_FROM: i16 = 5;
 type Outcome = Result<Vec<CreateTopicResult>, ClusterError>;
 
 /// Handles a CreateTopics request.
-pub(crate) async fn handle(broker: Arc<Broker>, ctx: RequestContext, request: CreateTopicsRequest) -> Reply {
+pub(crate) async fn handle(
+    broker: Arc<Broker>,
+    ctx: RequestContext,
+    request: CreateTopicsRequest,
+) -> Reply {
     let topics: Arc<[NewTopic]> = request.topics.iter().map(new_topic).collect();
     let (judged, validate_only) = (topics.clone(), request.validate_only);
     let defaults = topic_defaults(&broker.config.current());
     let rules = ServerConfigRules::new(broker.config.clone());
-    let submitted = submit_within(&broker, request.timeout_ms, move |image, _| -> Decision<Outcome> {
-        match create_topics(image, &judged, defaults, &rules, &mut TopicId::random) {
-            Ok((_, results)) if validate_only => Decision::unchanged(Ok(results)),
-            Ok((records, results)) => Decision { records, response: Ok(results) },
-            Err(error) => Decision::unchanged(Err(error)),
-        }
-    });
+    let submitted = submit_within(
+        &broker,
+        request.timeout_ms,
+        move |image, _| -> Decision<Outcome> {
+            match create_topics(image, &judged, defaults, &rules, &mut TopicId::random) {
+                Ok((_, results)) if validate_only => Decision::unchanged(Ok(results)),
+                Ok((records, results)) => Decision {
+                    records,
+                    response: Ok(results),
+                },
+                Err(error) => Decision::unchanged(Err(error)),
+            }
+        },
+    );
     let results = match submitted.await {
         Ok(Ok(results)) => results,
         Ok(Err(error)) => {
@@ -49,17 +64,30 @@ pub(crate) async fn handle(broker: Arc<Broker>, ctx: RequestContext, request: Cr
             let configs = configs_of(&topics, &name);
             created_topic(&broker, &ctx, &image, name, &created, &configs)
         }
-        Err(error) => failed_topic(&ctx, StrBytes::from_string(name), error.error_code(), message(&error)),
+        Err(error) => failed_topic(
+            &ctx,
+            StrBytes::from_string(name),
+            error.error_code(),
+            message(&error),
+        ),
     });
-    ctx.encode(&CreateTopicsResponse::default().with_topics(responses.collect())).into()
+    ctx.encode(&CreateTopicsResponse::default().with_topics(responses.collect()))
+        .into()
 }
 
 fn new_topic(topic: &CreatableTopic) -> NewTopic {
     let assignment = topic.assignments.iter().map(|assignment| {
-        (assignment.partition_index, assignment.broker_ids.iter().map(|id| id.0).collect())
+        (
+            assignment.partition_index,
+            assignment.broker_ids.iter().map(|id| id.0).collect(),
+        )
     });
-    let configs =
-        topic.configs.iter().map(|config| (config.name.to_string(), config.value.as_ref().map(|value| value.to_string())));
+    let configs = topic.configs.iter().map(|config| {
+        (
+            config.name.to_string(),
+            config.value.as_ref().map(|value| value.to_string()),
+        )
+    });
     NewTopic {
         name: topic.name.to_string(),
         num_partitions: topic.num_partitions,
@@ -73,7 +101,9 @@ fn new_topic(topic: &CreatableTopic) -> NewTopic {
 fn configs_of(topics: &[NewTopic], name: &str) -> ConfigMap {
     let topic = topics.iter().find(|topic| topic.name == name);
     let configs = topic.iter().flat_map(|topic| &topic.configs);
-    configs.filter_map(|(key, value)| Some((key.clone(), value.clone()?))).collect()
+    configs
+        .filter_map(|(key, value)| Some((key.clone(), value.clone()?)))
+        .collect()
 }
 
 fn created_topic(
@@ -90,12 +120,14 @@ fn created_topic(
         .with_error_message(None)
         .with_configs(None);
     if ctx.api_version >= DETAILS_FROM {
-        let entries = topic_config_entries(broker, image, configs).into_iter().map(|entry| {
-            CreatableTopicConfigs::default()
-                .with_name(StrBytes::from_static_str(entry.name))
-                .with_value(Some(StrBytes::from_string(entry.value)))
-                .with_config_source(entry.source)
-        });
+        let entries = topic_config_entries(broker, image, configs)
+            .into_iter()
+            .map(|entry| {
+                CreatableTopicConfigs::default()
+                    .with_name(StrBytes::from_static_str(entry.name))
+                    .with_value(Some(StrBytes::from_string(entry.value)))
+                    .with_config_source(entry.source)
+            });
         result.configs = Some(entries.collect());
         result.num_partitions = created.num_partitions;
         result.replication_factor = created.replication_factor;
@@ -118,8 +150,15 @@ fn failed_topic(
 }
 
 /// Answers every topic of the request with the same error.
-fn refuse(ctx: &RequestContext, request: &CreateTopicsRequest, error: ResponseError, message: Option<StrBytes>) -> Reply {
+fn refuse(
+    ctx: &RequestContext,
+    request: &CreateTopicsRequest,
+    error: ResponseError,
+    message: Option<StrBytes>,
+) -> Reply {
     let topics = request.topics.iter();
-    let results = topics.map(|topic| failed_topic(ctx, topic.name.0.clone(), error, message.clone()));
-    ctx.encode(&CreateTopicsResponse::default().with_topics(results.collect())).into()
+    let results =
+        topics.map(|topic| failed_topic(ctx, topic.name.0.clone(), error, message.clone()));
+    ctx.encode(&CreateTopicsResponse::default().with_topics(results.collect()))
+        .into()
 }

@@ -19,19 +19,25 @@ const BROKER_ENDPOINT: i8 = 1;
 const CONTROLLER_ENDPOINT: i8 = 2;
 
 /// Handles a DescribeCluster request.
-pub(crate) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: DescribeClusterRequest) -> Reply {
+pub(crate) fn handle(
+    broker: &Arc<Broker>,
+    ctx: &RequestContext,
+    request: DescribeClusterRequest,
+) -> Reply {
     if ctx.api_version >= ENDPOINT_TYPE_FROM && request.endpoint_type != BROKER_ENDPOINT {
         return refuse(ctx, request.endpoint_type);
     }
     let image = broker.image();
-    let brokers = nodes(broker, ctx, &image, request.include_fenced_brokers).into_iter().map(|node| {
-        DescribeClusterBroker::default()
-            .with_broker_id(node.id)
-            .with_host(node.host)
-            .with_port(node.port)
-            .with_rack(node.rack)
-            .with_is_fenced(node.is_fenced && ctx.api_version >= FENCED_FROM)
-    });
+    let brokers = nodes(broker, ctx, &image, request.include_fenced_brokers)
+        .into_iter()
+        .map(|node| {
+            DescribeClusterBroker::default()
+                .with_broker_id(node.id)
+                .with_host(node.host)
+                .with_port(node.port)
+                .with_rack(node.rack)
+                .with_is_fenced(node.is_fenced && ctx.api_version >= FENCED_FROM)
+        });
     let mut response = DescribeClusterResponse::default()
         .with_error_message(None)
         .with_cluster_id(StrBytes::from_string(image.cluster_id().to_string()))

@@ -13,7 +13,9 @@ use kafka_protocol::messages::describe_configs_response::{
 use kafka_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::config_entries::{BROKER_LOGGER, Synonym, TopicConfigEntry, dynamic_broker_configs, topic_config_entries};
+use super::config_entries::{
+    BROKER_LOGGER, Synonym, TopicConfigEntry, dynamic_broker_configs, topic_config_entries,
+};
 use super::error_code::ErrorCode;
 use super::{Reply, RequestContext};
 use crate::broker::Broker;
@@ -23,18 +25,34 @@ use crate::config::BrokerConfigEntry;
 const UNKNOWN_TYPE: i8 = 0;
 
 /// Handles a DescribeConfigs request.
-pub(crate) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: DescribeConfigsRequest) -> Reply {
+pub(crate) fn handle(
+    broker: &Arc<Broker>,
+    ctx: &RequestContext,
+    request: DescribeConfigsRequest,
+) -> Reply {
     let image = broker.image();
-    if let Some(unknown) = request.resources.iter().find(|resource| !is_known_type(resource.resource_type)) {
+    if let Some(unknown) = request
+        .resources
+        .iter()
+        .find(|resource| !is_known_type(resource.resource_type))
+    {
         let error = ClusterError::InvalidRequest(
             // The text of Kafka's code: it gives no other here.
             "This most likely occurs because of a request being malformed by the client library or the message was \
              sent to an incompatible broker. See the broker logs for more details."
                 .to_owned(),
         );
-        tracing::debug!(resource_type = unknown.resource_type, "configurations of an unknown type were asked for");
-        let results = request.resources.iter().map(|resource| failed(ctx, resource, &error));
-        return ctx.encode(&DescribeConfigsResponse::default().with_results(results.collect())).into();
+        tracing::debug!(
+            resource_type = unknown.resource_type,
+            "configurations of an unknown type were asked for"
+        );
+        let results = request
+            .resources
+            .iter()
+            .map(|resource| failed(ctx, resource, &error));
+        return ctx
+            .encode(&DescribeConfigsResponse::default().with_results(results.collect()))
+            .into();
     }
     let view = View {
         broker,
@@ -42,11 +60,15 @@ pub(crate) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: Descri
         with_synonyms: request.include_synonyms,
         with_documentation: request.include_documentation,
     };
-    let results = request.resources.iter().map(|resource| match view.describe(resource) {
-        Ok(configs) => result(resource).with_configs(configs),
-        Err(error) => failed(ctx, resource, &error),
-    });
-    ctx.encode(&DescribeConfigsResponse::default().with_results(results.collect())).into()
+    let results = request
+        .resources
+        .iter()
+        .map(|resource| match view.describe(resource) {
+            Ok(configs) => result(resource).with_configs(configs),
+            Err(error) => failed(ctx, resource, &error),
+        });
+    ctx.encode(&DescribeConfigsResponse::default().with_results(results.collect()))
+        .into()
 }
 
 fn is_known_type(resource_type: i8) -> bool {
@@ -59,7 +81,11 @@ fn result(resource: &DescribeConfigsResource) -> DescribeConfigsResult {
         .with_resource_name(resource.resource_name.clone())
 }
 
-fn failed(ctx: &RequestContext, resource: &DescribeConfigsResource, error: &ClusterError) -> DescribeConfigsResult {
+fn failed(
+    ctx: &RequestContext,
+    resource: &DescribeConfigsResource,
+    error: &ClusterError,
+) -> DescribeConfigsResult {
     let code = error.error_code();
     ctx.count_error(code);
     // Kafka leaves the text of an unknown topic empty.
@@ -67,7 +93,9 @@ fn failed(ctx: &RequestContext, resource: &DescribeConfigsResource, error: &Clus
         ResponseError::UnknownTopicOrPartition => String::new(),
         _ => error.to_string(),
     };
-    result(resource).with_error_code(code.code()).with_error_message(Some(StrBytes::from_string(text)))
+    result(resource)
+        .with_error_code(code.code())
+        .with_error_message(Some(StrBytes::from_string(text)))
 }
 
 /// What one request wants to know.
@@ -100,11 +128,15 @@ impl View<'_> {
                 return Err(ClusterError::InvalidRequest(text.to_owned()));
             }
             Some(ResourceType::Group) if name.is_empty() => {
-                return Err(ClusterError::InvalidRequest("Group name must not be empty".to_owned()));
+                return Err(ClusterError::InvalidRequest(
+                    "Group name must not be empty".to_owned(),
+                ));
             }
             Some(ResourceType::ClientMetrics | ResourceType::Group) => Vec::new(),
             None if name.is_empty() => {
-                return Err(ClusterError::InvalidRequest("Broker id must not be empty".to_owned()));
+                return Err(ClusterError::InvalidRequest(
+                    "Broker id must not be empty".to_owned(),
+                ));
             }
             None => {
                 self.check_broker_id(name, "but")?;
@@ -124,7 +156,9 @@ impl View<'_> {
             Ok(_) => Err(ClusterError::InvalidRequest(format!(
                 "Unexpected broker id, expected {own} {conjunction} received {name}"
             ))),
-            Err(_) => Err(ClusterError::InvalidRequest(format!("Broker id must be an integer, but it is: {name}"))),
+            Err(_) => Err(ClusterError::InvalidRequest(format!(
+                "Broker id must be an integer, but it is: {name}"
+            ))),
         }
     }
 
@@ -148,7 +182,10 @@ impl View<'_> {
             .with_documentation(self.documentation(entry.documentation))
     }
 
-    fn broker_entries(&self, entries: Vec<BrokerConfigEntry>) -> Vec<DescribeConfigsResourceResult> {
+    fn broker_entries(
+        &self,
+        entries: Vec<BrokerConfigEntry>,
+    ) -> Vec<DescribeConfigsResourceResult> {
         let entry = |entry: BrokerConfigEntry| {
             let synonyms = entry.synonyms.into_iter().map(Synonym::from).collect();
             DescribeConfigsResourceResult::default()
@@ -157,7 +194,11 @@ impl View<'_> {
                 .with_read_only(entry.read_only)
                 .with_config_source(entry.source.code())
                 .with_is_sensitive(entry.sensitive)
-                .with_config_type(entry.config_type.map_or(UNKNOWN_TYPE, |kind| kind.describe_code()))
+                .with_config_type(
+                    entry
+                        .config_type
+                        .map_or(UNKNOWN_TYPE, |kind| kind.describe_code()),
+                )
                 .with_synonyms(self.synonyms(synonyms))
                 .with_documentation(self.documentation(entry.documentation))
         };
@@ -178,6 +219,7 @@ impl View<'_> {
     }
 
     fn documentation(&self, text: &'static str) -> Option<StrBytes> {
-        self.with_documentation.then(|| StrBytes::from_static_str(text))
+        self.with_documentation
+            .then(|| StrBytes::from_static_str(text))
     }
 }

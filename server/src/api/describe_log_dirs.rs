@@ -18,28 +18,44 @@ use crate::broker::Broker;
 const VOLUME_FROM: i16 = 4;
 
 /// Handles a DescribeLogDirs request.
-pub(crate) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: DescribeLogDirsRequest) -> Reply {
+pub(crate) fn handle(
+    broker: &Arc<Broker>,
+    ctx: &RequestContext,
+    request: DescribeLogDirsRequest,
+) -> Reply {
     let asked: Option<HashMap<&str, HashSet<i32>>> = request.topics.as_ref().map(|topics| {
         let mut asked: HashMap<&str, HashSet<i32>> = HashMap::new();
         for topic in topics {
-            asked.entry(topic.topic.as_str()).or_default().extend(&topic.partitions);
+            asked
+                .entry(topic.topic.as_str())
+                .or_default()
+                .extend(&topic.partitions);
         }
         asked
     });
     let is_asked = |log: &Log| {
         let partition = log.topic_partition();
         let in_request = |asked: &HashMap<&str, HashSet<i32>>| {
-            asked.get(&*partition.topic).is_some_and(|partitions| partitions.contains(&partition.partition))
+            asked
+                .get(&*partition.topic)
+                .is_some_and(|partitions| partitions.contains(&partition.partition))
         };
         *partition.topic != *CLUSTER_METADATA_TOPIC && asked.as_ref().is_none_or(in_request)
     };
     let manager = broker.replicas.logs();
-    let logs: Vec<Arc<Log>> = manager.logs().into_iter().filter(|log| is_asked(log)).collect();
+    let logs: Vec<Arc<Log>> = manager
+        .logs()
+        .into_iter()
+        .filter(|log| is_asked(log))
+        .collect();
     let results = manager.log_dirs().into_iter().map(|dir| {
         let mut topics: BTreeMap<Arc<str>, Vec<DescribeLogDirsPartition>> = BTreeMap::new();
         for log in logs.iter().filter(|log| log.log_dir() == dir.path) {
             let partition = log.topic_partition();
-            topics.entry(partition.topic.clone()).or_default().push(partition_size(log));
+            topics
+                .entry(partition.topic.clone())
+                .or_default()
+                .push(partition_size(log));
         }
         let mut result = DescribeLogDirsResult::default()
             .with_log_dir(StrBytes::from_string(absolute(&dir.path)))
@@ -50,12 +66,16 @@ pub(crate) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: Descri
         }
         result
     });
-    ctx.encode(&DescribeLogDirsResponse::default().with_results(results.collect())).into()
+    ctx.encode(&DescribeLogDirsResponse::default().with_results(results.collect()))
+        .into()
 }
 
 /// Kafka tells absolute paths.
 fn absolute(path: &std::path::Path) -> String {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+    std::path::absolute(path)
+        .unwrap_or_else(|_| path.to_owned())
+        .display()
+        .to_string()
 }
 
 fn partition_size(log: &Log) -> DescribeLogDirsPartition {
@@ -66,7 +86,9 @@ fn partition_size(log: &Log) -> DescribeLogDirsPartition {
         .with_offset_lag((log.high_watermark() - log.log_end_offset()).max(0))
 }
 
-fn topic((name, mut partitions): (Arc<str>, Vec<DescribeLogDirsPartition>)) -> DescribeLogDirsTopic {
+fn topic(
+    (name, mut partitions): (Arc<str>, Vec<DescribeLogDirsPartition>),
+) -> DescribeLogDirsTopic {
     partitions.sort_by_key(|partition| partition.partition_index);
     DescribeLogDirsTopic::default()
         .with_name(TopicName(StrBytes::from_string(name.to_string())))

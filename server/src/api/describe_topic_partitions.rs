@@ -18,13 +18,21 @@ use super::{Reply, RequestContext};
 use crate::broker::Broker;
 
 /// Handles a DescribeTopicPartitions request.
-pub(crate) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: DescribeTopicPartitionsRequest) -> Reply {
+pub(crate) fn handle(
+    broker: &Arc<Broker>,
+    ctx: &RequestContext,
+    request: DescribeTopicPartitionsRequest,
+) -> Reply {
     let all_topics = request.topics.is_empty();
     let (cursor_topic, cursor_partition) = match &request.cursor {
         Some(cursor) => (cursor.topic_name.as_str(), cursor.partition_index),
         None => ("", 0),
     };
-    let asked: BTreeSet<&str> = request.topics.iter().map(|topic| topic.name.as_str()).collect();
+    let asked: BTreeSet<&str> = request
+        .topics
+        .iter()
+        .map(|topic| topic.name.as_str())
+        .collect();
     let cursor_is_asked = request.cursor.is_none() || all_topics || asked.contains(cursor_topic);
     if !cursor_is_asked || cursor_partition < 0 {
         return refuse(ctx, &request);
@@ -56,7 +64,9 @@ pub(crate) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: Descri
             }
         }
     }
-    let response = DescribeTopicPartitionsResponse::default().with_topics(page.topics).with_next_cursor(page.next_cursor);
+    let response = DescribeTopicPartitionsResponse::default()
+        .with_topics(page.topics)
+        .with_next_cursor(page.next_cursor);
     ctx.encode(&response).into()
 }
 
@@ -69,8 +79,9 @@ fn refuse(ctx: &RequestContext, request: &DescribeTopicPartitionsRequest) -> Rep
             .with_error_code(error.code())
             .with_name(Some(topic.name.clone()))
     });
-    let response =
-        DescribeTopicPartitionsResponse::default().with_topics(topics.collect()).with_next_cursor(None);
+    let response = DescribeTopicPartitionsResponse::default()
+        .with_topics(topics.collect())
+        .with_next_cursor(None);
     ctx.encode(&response).into()
 }
 
@@ -105,15 +116,25 @@ impl Page<'_> {
             self.topics.push(response.with_error_code(error.code()));
             return true;
         };
-        let end = topic.partitions.len().min(first_partition.saturating_add(self.remaining));
-        let described = topic.partitions.get(first_partition..end).unwrap_or_default();
+        let end = topic
+            .partitions
+            .len()
+            .min(first_partition.saturating_add(self.remaining));
+        let described = topic
+            .partitions
+            .get(first_partition..end)
+            .unwrap_or_default();
         let partitions: Vec<_> = described
             .iter()
             .enumerate()
             .map(|(index, partition)| self.partition((first_partition + index) as i32, partition))
             .collect();
         self.remaining -= partitions.len();
-        self.topics.push(response.with_topic_id(topic.id.0).with_partitions(partitions));
+        self.topics.push(
+            response
+                .with_topic_id(topic.id.0)
+                .with_partitions(partitions),
+        );
         if end < topic.partitions.len() {
             self.next_cursor = Some(cursor(name, end as i32));
             return false;
@@ -121,9 +142,14 @@ impl Page<'_> {
         true
     }
 
-    fn partition(&self, index: i32, partition: &PartitionImage) -> DescribeTopicPartitionsResponsePartition {
-        let leader =
-            partition.leader.filter(|leader| is_reachable(self.broker, self.ctx, self.image, *leader));
+    fn partition(
+        &self,
+        index: i32,
+        partition: &PartitionImage,
+    ) -> DescribeTopicPartitionsResponsePartition {
+        let leader = partition
+            .leader
+            .filter(|leader| is_reachable(self.broker, self.ctx, self.image, *leader));
         let error = match (partition.leader, leader) {
             (_, Some(_)) => 0,
             (Some(_), None) => ResponseError::ListenerNotFound.code(),

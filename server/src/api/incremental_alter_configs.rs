@@ -12,23 +12,34 @@ use super::{Reply, RequestContext};
 use crate::broker::Broker;
 
 /// Handles an IncrementalAlterConfigs request.
-pub(crate) async fn handle(broker: Arc<Broker>, ctx: RequestContext, request: IncrementalAlterConfigsRequest) -> Reply {
+pub(crate) async fn handle(
+    broker: Arc<Broker>,
+    ctx: RequestContext,
+    request: IncrementalAlterConfigsRequest,
+) -> Reply {
     let changes = request.resources.iter().map(resource_change).collect();
     let results = alter_configs(&broker, changes, request.validate_only).await;
-    let responses = request.resources.into_iter().zip(results).map(|(resource, result)| {
-        let response = AlterConfigsResourceResponse::default()
-            .with_resource_type(resource.resource_type)
-            .with_resource_name(resource.resource_name)
-            .with_error_message(None);
-        match result {
-            Ok(()) => response,
-            Err((error, text)) => {
-                ctx.count_error(error);
-                response.with_error_code(error.code()).with_error_message(text.map(StrBytes::from_string))
+    let responses = request
+        .resources
+        .into_iter()
+        .zip(results)
+        .map(|(resource, result)| {
+            let response = AlterConfigsResourceResponse::default()
+                .with_resource_type(resource.resource_type)
+                .with_resource_name(resource.resource_name)
+                .with_error_message(None);
+            match result {
+                Ok(()) => response,
+                Err((error, text)) => {
+                    ctx.count_error(error);
+                    response
+                        .with_error_code(error.code())
+                        .with_error_message(text.map(StrBytes::from_string))
+                }
             }
-        }
-    });
-    ctx.encode(&IncrementalAlterConfigsResponse::default().with_responses(responses.collect())).into()
+        });
+    ctx.encode(&IncrementalAlterConfigsResponse::default().with_responses(responses.collect()))
+        .into()
 }
 
 fn resource_change(resource: &AlterConfigsResource) -> ResourceChange {

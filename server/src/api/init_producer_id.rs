@@ -15,14 +15,19 @@ const NONE: i64 = -1;
 
 /// Handles an InitProducerId request. A producer that says its id and epoch gets new ones: without transactions there
 /// is nothing that an epoch of the same id would have to fence (KIP-360).
-pub(crate) async fn handle(broker: Arc<Broker>, ctx: RequestContext, request: InitProducerIdRequest) -> Reply {
+pub(crate) async fn handle(
+    broker: Arc<Broker>,
+    ctx: RequestContext,
+    request: InitProducerIdRequest,
+) -> Reply {
     if let Some(error) = invalid_request(&request) {
         return refuse(&ctx, error);
     }
     match broker.producer_ids.next_producer_id().await {
         Ok(producer_id) => {
-            let response =
-                InitProducerIdResponse::default().with_producer_id(ProducerId(producer_id)).with_producer_epoch(0);
+            let response = InitProducerIdResponse::default()
+                .with_producer_id(ProducerId(producer_id))
+                .with_producer_epoch(0);
             ctx.encode(&response).into()
         }
         Err(error) => {
@@ -33,7 +38,10 @@ pub(crate) async fn handle(broker: Arc<Broker>, ctx: RequestContext, request: In
 }
 
 fn invalid_request(request: &InitProducerIdRequest) -> Option<ResponseError> {
-    let id_and_epoch = (request.producer_id.0 == NONE, i64::from(request.producer_epoch) == NONE);
+    let id_and_epoch = (
+        request.producer_id.0 == NONE,
+        i64::from(request.producer_epoch) == NONE,
+    );
     if matches!(id_and_epoch, (true, false) | (false, true)) {
         return Some(ResponseError::InvalidRequest);
     }

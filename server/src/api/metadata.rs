@@ -30,7 +30,11 @@ const TOP_LEVEL_ERROR_FROM: i16 = 13;
 const CLUSTER_OPERATIONS_VERSIONS: std::ops::RangeInclusive<i16> = 8..=10;
 
 /// Handles a Metadata request.
-pub(crate) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: MetadataRequest) -> Reply {
+pub(crate) fn handle(
+    broker: &Arc<Broker>,
+    ctx: &RequestContext,
+    request: MetadataRequest,
+) -> Reply {
     if ctx.api_version < NULL_IS_ALL_FROM && request.topics.is_none() {
         return Reply::Close(CloseReason::MalformedRequest);
     }
@@ -38,13 +42,20 @@ pub(crate) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: Metada
         return refuse(ctx, &request, error);
     }
     let image = broker.image();
-    let view = View { broker, ctx, image: &image, with_operations: request.include_topic_authorized_operations };
+    let view = View {
+        broker,
+        ctx,
+        image: &image,
+        with_operations: request.include_topic_authorized_operations,
+    };
     let topics = match &request.topics {
         None => image.topics().map(|topic| view.topic(topic)).collect(),
         Some(topics) if topics.is_empty() && ctx.api_version < NULL_IS_ALL_FROM => {
             image.topics().map(|topic| view.topic(topic)).collect()
         }
-        Some(topics) if topics.iter().any(|topic| !topic.topic_id.is_nil()) => view.topics_by_id(topics),
+        Some(topics) if topics.iter().any(|topic| !topic.topic_id.is_nil()) => {
+            view.topics_by_id(topics)
+        }
         Some(topics) => view.topics_by_name(topics, request.allow_auto_topic_creation),
     };
     let brokers = nodes(broker, ctx, &image, false).into_iter().map(|node| {
@@ -59,7 +70,9 @@ pub(crate) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: Metada
         .with_cluster_id(Some(StrBytes::from_string(image.cluster_id().to_string())))
         .with_controller_id(BrokerId(broker.controller.broker_id().0))
         .with_topics(topics);
-    if request.include_cluster_authorized_operations && CLUSTER_OPERATIONS_VERSIONS.contains(&ctx.api_version) {
+    if request.include_cluster_authorized_operations
+        && CLUSTER_OPERATIONS_VERSIONS.contains(&ctx.api_version)
+    {
         response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS;
     }
     ctx.encode(&response).into()
@@ -71,7 +84,10 @@ fn invalid_request(version: i16, request: &MetadataRequest) -> Option<ResponseEr
     let neither = |topic: &MetadataRequestTopic| topic.name.is_none() && topic.topic_id.is_nil();
     let by_id = |topic: &MetadataRequestTopic| topic.name.is_none() || !topic.topic_id.is_nil();
     if version < BY_ID_FROM {
-        topics.iter().any(by_id).then_some(ResponseError::InvalidRequest)
+        topics
+            .iter()
+            .any(by_id)
+            .then_some(ResponseError::InvalidRequest)
     } else {
         let none_by_id = topics.iter().all(|topic| topic.topic_id.is_nil());
         (none_by_id && topics.iter().any(neither)).then_some(ResponseError::InvalidRequest)
@@ -87,7 +103,9 @@ fn refuse(ctx: &RequestContext, request: &MetadataRequest, error: ResponseError)
             .with_name(Some(topic.name.clone().unwrap_or_default()))
             .with_topic_id(topic.topic_id)
     });
-    let mut response = MetadataResponse::default().with_cluster_id(None).with_topics(topics.collect());
+    let mut response = MetadataResponse::default()
+        .with_cluster_id(None)
+        .with_topics(topics.collect());
     if ctx.api_version >= TOP_LEVEL_ERROR_FROM {
         response.error_code = error.code();
     }
@@ -105,14 +123,19 @@ struct View<'a> {
 impl View<'_> {
     fn topics_by_id(&self, topics: &[MetadataRequestTopic]) -> Vec<MetadataResponseTopic> {
         let mut asked = HashSet::new();
-        let ids = topics.iter().map(|topic| topic.topic_id).filter(|id| !id.is_nil() && asked.insert(*id));
+        let ids = topics
+            .iter()
+            .map(|topic| topic.topic_id)
+            .filter(|id| !id.is_nil() && asked.insert(*id));
         let (mut unknown, mut known) = (Vec::new(), Vec::new());
         for id in ids {
             match self.image.topic_by_id(TopicId(id)) {
                 Some(topic) => known.push(self.topic(topic)),
                 None => {
                     self.ctx.count_error(ResponseError::UnknownTopicId);
-                    let topic = MetadataResponseTopic::default().with_name(None).with_topic_id(id);
+                    let topic = MetadataResponseTopic::default()
+                        .with_name(None)
+                        .with_topic_id(id);
                     unknown.push(topic.with_error_code(ResponseError::UnknownTopicId.code()));
                 }
             }
@@ -121,9 +144,16 @@ impl View<'_> {
         unknown
     }
 
-    fn topics_by_name(&self, topics: &[MetadataRequestTopic], may_create: bool) -> Vec<MetadataResponseTopic> {
+    fn topics_by_name(
+        &self,
+        topics: &[MetadataRequestTopic],
+        may_create: bool,
+    ) -> Vec<MetadataResponseTopic> {
         let mut asked = HashSet::new();
-        let names = topics.iter().filter_map(|topic| topic.name.as_ref()).filter(|name| asked.insert(name.as_str()));
+        let names = topics
+            .iter()
+            .filter_map(|topic| topic.name.as_ref())
+            .filter(|name| asked.insert(name.as_str()));
         let (mut known, mut absent, mut to_create) = (Vec::new(), Vec::new(), Vec::new());
         for name in names {
             if let Some(topic) = self.image.topic(name) {
@@ -166,21 +196,30 @@ impl View<'_> {
     fn topic(&self, topic: &TopicImage) -> MetadataResponseTopic {
         let partitions = topic.partitions.iter().enumerate();
         let response = MetadataResponseTopic::default()
-            .with_name(Some(TopicName(StrBytes::from_string(topic.name.to_string()))))
+            .with_name(Some(TopicName(StrBytes::from_string(
+                topic.name.to_string(),
+            ))))
             .with_topic_id(topic.id.0)
             .with_is_internal(topic_name::is_internal(&topic.name))
-            .with_partitions(partitions.map(|(index, partition)| self.partition(index as i32, partition)).collect());
+            .with_partitions(
+                partitions
+                    .map(|(index, partition)| self.partition(index as i32, partition))
+                    .collect(),
+            );
         self.with_operations(response)
     }
 
     fn partition(&self, index: i32, partition: &PartitionImage) -> MetadataResponsePartition {
-        let reachable = |id: highwater_storage::BrokerId| is_reachable(self.broker, self.ctx, self.image, id);
+        let reachable =
+            |id: highwater_storage::BrokerId| is_reachable(self.broker, self.ctx, self.image, id);
         let mut replicas = broker_ids(&partition.replicas);
         let mut isr = broker_ids(&partition.isr);
         let leader = partition.leader.filter(|leader| reachable(*leader));
         let mut error = match (partition.leader, leader) {
             (_, Some(_)) => None,
-            (Some(_), None) if self.ctx.api_version >= LISTENER_NOT_FOUND_FROM => Some(ResponseError::ListenerNotFound),
+            (Some(_), None) if self.ctx.api_version >= LISTENER_NOT_FOUND_FROM => {
+                Some(ResponseError::ListenerNotFound)
+            }
             _ => Some(ResponseError::LeaderNotAvailable),
         };
         if self.ctx.api_version == 0 {

@@ -12,7 +12,11 @@ use crate::controller::Decision;
 
 /// Has the controller judge a request and waits for it, but not longer than the client does: then
 /// REQUEST_TIMED_OUT. A time limit of 0 or less is over at once, as in Kafka.
-pub(super) async fn submit_within<R, F>(broker: &Broker, timeout_ms: i32, judge: F) -> Result<R, ResponseError>
+pub(super) async fn submit_within<R, F>(
+    broker: &Broker,
+    timeout_ms: i32,
+    judge: F,
+) -> Result<R, ResponseError>
 where
     R: Send + 'static,
     F: FnOnce(&ClusterImage, i64) -> Decision<R> + Send + 'static,
@@ -21,7 +25,12 @@ where
     if timeout_ms == 0 {
         return Err(ResponseError::RequestTimedOut);
     }
-    match tokio::time::timeout(Duration::from_millis(timeout_ms), broker.controller.submit(judge)).await {
+    match tokio::time::timeout(
+        Duration::from_millis(timeout_ms),
+        broker.controller.submit(judge),
+    )
+    .await
+    {
         Ok(Ok(response)) => Ok(response),
         Ok(Err(error)) => Err(error.error_code()),
         Err(_) => Err(ResponseError::RequestTimedOut),
@@ -34,7 +43,11 @@ where
     R: Send + 'static,
     F: FnOnce(&ClusterImage, i64) -> Decision<R> + Send + 'static,
 {
-    broker.controller.submit(judge).await.map_err(|error| error.error_code())
+    broker
+        .controller
+        .submit(judge)
+        .await
+        .map_err(|error| error.error_code())
 }
 
 /// The text that goes with a refusal.

@@ -39,7 +39,23 @@ const RECORDS: &[ApiEntry] = api_table! {
 
 // Topics: metadata of the cluster and changes of it.
 
-const TOPICS: &[ApiEntry] = api_table! {};
+mod cluster_nodes;
+mod create_partitions;
+mod create_topics;
+mod delete_topics;
+mod describe_topic_partitions;
+mod init_producer_id;
+mod metadata;
+mod metadata_change;
+
+const TOPICS: &[ApiEntry] = api_table! {
+    sync Metadata(MetadataRequest) => metadata::handle;
+    async CreateTopics(CreateTopicsRequest) => create_topics::handle;
+    async DeleteTopics(DeleteTopicsRequest) => delete_topics::handle;
+    async CreatePartitions(CreatePartitionsRequest) => create_partitions::handle;
+    sync DescribeTopicPartitions(DescribeTopicPartitionsRequest) => describe_topic_partitions::handle;
+    async InitProducerId(InitProducerIdRequest) => init_producer_id::handle;
+};
 
 // Consumer groups and their offsets.
 
@@ -47,7 +63,23 @@ const GROUPS: &[ApiEntry] = api_table! {};
 
 // Configuration, and the description of brokers.
 
-const BROKERS: &[ApiEntry] = api_table! {};
+mod alter_configs;
+mod config_changes;
+mod config_entries;
+mod describe_cluster;
+mod describe_configs;
+mod describe_log_dirs;
+mod incremental_alter_configs;
+mod list_config_resources;
+
+const BROKERS: &[ApiEntry] = api_table! {
+    sync DescribeConfigs(DescribeConfigsRequest) => describe_configs::handle;
+    async AlterConfigs(AlterConfigsRequest) => alter_configs::handle;
+    async IncrementalAlterConfigs(IncrementalAlterConfigsRequest) => incremental_alter_configs::handle;
+    sync ListConfigResources(ListConfigResourcesRequest) => list_config_resources::handle;
+    sync DescribeCluster(DescribeClusterRequest) => describe_cluster::handle;
+    sync DescribeLogDirs(DescribeLogDirsRequest) => describe_log_dirs::handle;
+};
 
 // The connection itself.
 mod api_versions;

@@ -3,8 +3,10 @@
 
 pub mod api;
 pub mod broker;
+pub mod cli;
 pub mod config;
 pub mod controller;
 pub mod coordinator;
 pub mod fetch_session;
+pub mod log_dirs;
 pub mod network;

@@ -1,7 +1,7 @@
 //! The configuration in effect, typed.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 use highwater_storage::LogConfig;
@@ -26,8 +26,9 @@ macro_rules! broker_config {
             pub log_dirs: Vec<PathBuf>,
             /// `metadata.log.dir`, or the first of `log.dirs`.
             pub metadata_log_dir: PathBuf,
-            /// `max.connections.per.ip.overrides`: connections that single hosts or addresses may hold open.
-            pub max_connections_per_ip_overrides: BTreeMap<String, i32>,
+            /// `max.connections.per.ip.overrides`: connections that single addresses may hold open; names
+            /// are resolved.
+            pub max_connections_per_ip_overrides: BTreeMap<IpAddr, i32>,
             /// `http.listeners`: where the HTTP port listens.
             pub http_listeners: Vec<HttpAddress>,
             /// Defaults of topic configurations that the broker's own keys set, by the topic's key; for
@@ -112,7 +113,7 @@ struct Derived {
     listeners: Vec<ListenerConfig>,
     log_dirs: Vec<PathBuf>,
     metadata_log_dir: PathBuf,
-    max_connections_per_ip_overrides: BTreeMap<String, i32>,
+    max_connections_per_ip_overrides: BTreeMap<IpAddr, i32>,
     http_listeners: Vec<HttpAddress>,
     topic_defaults: BTreeMap<&'static str, String>,
 }
@@ -288,28 +289,40 @@ fn log_dirs(layers: &Layers<'_>) -> Result<Vec<PathBuf>, ConfigError> {
     Ok(dirs.into_iter().map(PathBuf::from).collect())
 }
 
-fn connection_overrides(layers: &Layers<'_>) -> Result<BTreeMap<String, i32>, ConfigError> {
+fn connection_overrides(layers: &Layers<'_>) -> Result<BTreeMap<IpAddr, i32>, ConfigError> {
     const KEY: &str = "max.connections.per.ip.overrides";
     let text = layers.get::<String>(KEY)?;
-    text.split(',')
+    let mut overrides = BTreeMap::new();
+    for entry in text
+        .split(',')
         .map(str::trim)
         .filter(|entry| !entry.is_empty())
-        .map(|entry| {
-            entry
-                .rsplit_once(':')
-                .and_then(|(host, count)| {
-                    Some((host.trim().to_owned(), count.trim().parse().ok()?))
-                })
-                .filter(|(host, count)| !host.is_empty() && *count >= 0)
-                .ok_or_else(|| {
-                    ConfigError::invalid(
-                        KEY,
-                        &text,
-                        format!("host:count is expected in place of '{entry}'"),
-                    )
-                })
-        })
-        .collect()
+    {
+        let refuse = |expected: &str| {
+            ConfigError::invalid(
+                KEY,
+                &text,
+                format!("{expected} is expected in place of '{entry}'"),
+            )
+        };
+        let (host, count) = entry
+            .rsplit_once(':')
+            .and_then(|(host, count)| Some((host.trim(), count.trim().parse::<i32>().ok()?)))
+            .filter(|(host, count)| !host.is_empty() && *count >= 0)
+            .ok_or_else(|| refuse("host:count"))?;
+        match host.trim_start_matches('[').trim_end_matches(']').parse() {
+            Ok(address) => {
+                overrides.insert(address, count);
+            }
+            Err(_) => {
+                let addresses = (host, 0)
+                    .to_socket_addrs()
+                    .map_err(|_| refuse("the name of a known host"))?;
+                overrides.extend(addresses.map(|address| (address.ip(), count)));
+            }
+        }
+    }
+    Ok(overrides)
 }
 
 fn http_listeners(layers: &Layers<'_>) -> Result<Vec<HttpAddress>, ConfigError> {

@@ -185,7 +185,10 @@ fn values_that_contradict_are_refused() {
         .max_connections_per_ip_overrides;
     assert_eq!(
         overrides,
-        BTreeMap::from([("127.0.0.1".to_owned(), 3), ("::1".to_owned(), 2)])
+        BTreeMap::from([
+            ([127, 0, 0, 1].into(), 3),
+            (IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]), 2)
+        ])
     );
     let http = config(&[("http.listeners", "127.0.0.1:9644, http://[::1]:0, :8080")])
         .expect("three")

@@ -16,6 +16,7 @@ pub mod keys;
 mod layers;
 mod listeners;
 mod node;
+mod parts;
 mod properties;
 mod static_config;
 mod value;

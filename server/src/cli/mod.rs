@@ -1,0 +1,166 @@
+//! The command line: what may be asked for, and the way from there to a running broker.
+
+mod logging;
+mod ready;
+mod runtime;
+mod signals;
+mod start;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config;
+
+/// Exit code when the broker cannot start or ends by an error.
+const FAILURE: u8 = 1;
+
+/// Arguments of the process.
+#[derive(Debug, Parser)]
+#[command(
+    name = "highwater",
+    version,
+    about = "A broker that speaks Apache Kafka's wire protocol.",
+    long_about = "A broker that speaks Apache Kafka's wire protocol.\n\nWithout a command it starts: on 127.0.0.1:9092, \
+                  with its data in ./highwater-data.",
+    after_help = "Examples:\n  highwater\n  highwater start server.properties --override log.dirs=/var/lib/highwater\n  \
+                  KAFKA_LISTENERS=PLAINTEXT://:9092 highwater start",
+    disable_help_subcommand = true
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the broker (also without any command)
+    Start(StartArguments),
+    /// Print the documentation of all configuration keys as Markdown
+    ConfigDocs,
+}
+
+/// How the broker is started.
+#[derive(Debug, Clone, Args)]
+pub struct StartArguments {
+    /// Properties file, as for Apache Kafka; without one everything has its default
+    #[arg(value_name = "SERVER.PROPERTIES")]
+    file: Option<PathBuf>,
+
+    /// Set a configuration key; wins over the environment (KAFKA_NODE_ID and so on) and the file
+    #[arg(long = "override", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+
+    /// Id of the cluster: an empty data directory gets it, one with another id is refused [env: CLUSTER_ID]
+    #[arg(long, value_name = "ID")]
+    cluster_id: Option<String>,
+
+    /// What is logged on stderr, as info or highwater=debug,warn [env: HIGHWATER_LOG] [default: info]
+    #[arg(long, value_name = "FILTER")]
+    log: Option<String>,
+
+    /// How it is logged [env: HIGHWATER_LOG_FORMAT] [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+}
+
+/// Form of the log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// Lines for people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// Runs the command that these arguments (with the program's name first) ask for; gives the exit code.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match Arguments::parse_from(with_default_command(arguments)).command {
+        Command::Start(arguments) => start::start(&arguments),
+        Command::ConfigDocs => print(&config::markdown()),
+    }
+}
+
+/// Puts `start` in where no command is given: `highwater --override a=b` starts too.
+fn with_default_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
+    let about_the_program = ["-h", "--help", "-V", "--version"]
+        .map(OsString::from)
+        .to_vec();
+    match arguments.get(1) {
+        Some(first) if !is_option(first) || about_the_program.contains(first) => {}
+        _ => arguments.insert(arguments.len().min(1), OsString::from("start")),
+    }
+    arguments
+}
+
+/// Writes to stdout; a reader that has gone away is no failure.
+fn print(text: &str) -> ExitCode {
+    let mut stdout = std::io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(FAILURE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Command, String> {
+        let arguments = std::iter::once("highwater").chain(arguments.iter().copied());
+        let arguments = with_default_command(arguments.map(OsString::from));
+        Arguments::try_parse_from(arguments)
+            .map(|arguments| arguments.command)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_definition_of_the_arguments_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn without_a_command_the_broker_starts() {
+        assert!(matches!(parse(&[]), Ok(Command::Start(_))));
+        let Ok(Command::Start(start)) = parse(&["--override", "a=b", "--override", "c=d=e"]) else {
+            panic!("start is expected");
+        };
+        assert_eq!(start.overrides, ["a=b", "c=d=e"]);
+        assert!(matches!(parse(&["config-docs"]), Ok(Command::ConfigDocs)));
+    }
+
+    #[test]
+    fn the_file_comes_before_or_after_the_overrides() {
+        for arguments in [
+            ["start", "f", "--override", "a=b"],
+            ["start", "--override", "a=b", "f"],
+        ] {
+            let Ok(Command::Start(start)) = parse(&arguments) else {
+                panic!("start is expected")
+            };
+            assert_eq!(start.file, Some(PathBuf::from("f")));
+            assert_eq!(start.overrides, ["a=b"]);
+        }
+    }
+
+    #[test]
+    fn a_wrong_command_is_not_taken_for_a_file() {
+        assert!(
+            parse(&["strat"])
+                .expect_err("no such command")
+                .contains("start")
+        );
+        assert!(parse(&["start", "--no-such-option"]).is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! `highwater start`.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::ready::Ready;
+use super::signals::StopSignals;
+use super::{FAILURE, StartArguments, logging, runtime};
+use crate::config::{BrokerConfig, ConfigNotice, DynamicConfig, StaticConfig};
+use crate::log_dirs;
+
+/// Variable with the cluster id when the command line has none, as for Apache Kafka's container image.
+const CLUSTER_ID_VARIABLE: &str = "CLUSTER_ID";
+
+/// Starts the broker, serves until a signal ends it, and gives the exit code.
+pub(super) fn start(arguments: &StartArguments) -> ExitCode {
+    let began = Instant::now();
+    match run(arguments, began) {
+        Ok(code) => code,
+        Err(error) => {
+            // Nothing is left to tell it to when stderr is gone.
+            let _ = writeln!(std::io::stderr().lock(), "highwater: {error:#}");
+            ExitCode::from(FAILURE)
+        }
+    }
+}
+
+fn run(arguments: &StartArguments, began: Instant) -> anyhow::Result<ExitCode> {
+    let variable = |name: &str| std::env::var(name).ok();
+    logging::begin(arguments, variable).map_err(anyhow::Error::msg)?;
+    let config = StaticConfig::load(
+        arguments.file.as_deref(),
+        environment(std::env::vars_os()),
+        &arguments.overrides,
+    )?;
+    let notices = config.notices();
+    let config = Arc::new(DynamicConfig::new(config)?);
+    for notice in &notices {
+        tell(notice);
+    }
+    runtime::raise_open_file_limit();
+    let cluster_id = arguments
+        .cluster_id
+        .clone()
+        .or_else(|| variable(CLUSTER_ID_VARIABLE))
+        .filter(|id| !id.is_empty());
+    let runtime = runtime::build()?;
+    let code = runtime.block_on(serve(config, cluster_id.as_deref(), began))?;
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+/// The variables whose name and value are text; others are no configuration.
+fn environment(
+    variables: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
+) -> impl Iterator<Item = (String, String)> {
+    variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+fn tell(notice: &ConfigNotice) {
+    match notice {
+        ConfigNotice::NoCounterpart { .. } => tracing::info!("{notice}"),
+        _ => tracing::warn!("{notice}"),
+    }
+}
+
+/// Opens the directories, starts the broker, and stops it when a signal asks for it.
+async fn serve(
+    config: Arc<DynamicConfig>,
+    cluster_id: Option<&str>,
+    began: Instant,
+) -> anyhow::Result<ExitCode> {
+    let mut signals = StopSignals::listen()?;
+    let current = config.current();
+    let dirs = log_dirs::open(current.log_manager(), current.node_id, cluster_id)?;
+    for dir in &dirs.formatted {
+        tracing::info!(dir = %dir.display(), cluster_id = dirs.cluster_id, "formatted an empty data directory");
+    }
+    let _ = (&mut signals, ready, began);
+    anyhow::bail!("TEMPORARY: the broker's parts are not joined yet")
+}
+
+/// Tells on stdout that the broker is ready; a reader that has gone away does not matter.
+fn ready(
+    config: &BrokerConfig,
+    listeners: &[Arc<crate::network::Listener>],
+    http: &[std::net::SocketAddr],
+    cluster_id: &str,
+    began: Instant,
+) {
+    let log_dirs: Vec<String> = config
+        .log_dirs
+        .iter()
+        .map(|dir| dir.display().to_string())
+        .collect();
+    let message = Ready {
+        listeners,
+        http,
+        node_id: config.node_id,
+        cluster_id,
+        log_dirs: log_dirs.join(", "),
+        took: began.elapsed(),
+    }
+    .message();
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout
+        .write_all(message.as_bytes())
+        .and_then(|()| stdout.flush());
+}

@@ -1,0 +1,76 @@
+//! The settings of each part of the broker, made from the configuration.
+
+use std::time::Duration;
+
+use highwater_storage::LogManagerSettings;
+
+use super::BrokerConfig;
+use crate::coordinator::group::GroupConfig;
+use crate::network::{ListenerConfig, NetworkConfig};
+
+impl BrokerConfig {
+    /// The bounds and socket options of the network layer.
+    pub fn network(&self) -> NetworkConfig {
+        NetworkConfig {
+            socket_request_max_bytes: positive(self.socket_request_max_bytes),
+            socket_receive_buffer_bytes: usize::try_from(self.socket_receive_buffer_bytes).ok(),
+            socket_send_buffer_bytes: usize::try_from(self.socket_send_buffer_bytes).ok(),
+            socket_listen_backlog_size: self.socket_listen_backlog_size.unsigned_abs(),
+            connections_max_idle: u64::try_from(self.connections_max_idle_ms)
+                .ok()
+                .map(Duration::from_millis),
+            max_connections: positive(self.max_connections),
+            max_connections_per_ip: positive(self.max_connections_per_ip),
+            max_connections_per_ip_overrides: self
+                .max_connections_per_ip_overrides
+                .iter()
+                .map(|(address, count)| (*address, positive(*count)))
+                .collect(),
+        }
+    }
+
+    /// The listeners for clients.
+    pub fn network_listeners(&self) -> Vec<ListenerConfig> {
+        self.listeners
+            .iter()
+            .map(|listener| ListenerConfig {
+                name: listener.name.clone(),
+                host: listener.host.clone(),
+                port: listener.port,
+                advertised_host: listener.advertised_host.clone(),
+                advertised_port: listener.advertised_port,
+            })
+            .collect()
+    }
+
+    /// The settings of the group coordinator.
+    pub fn groups(&self) -> GroupConfig {
+        GroupConfig {
+            min_session_timeout_ms: self.group_min_session_timeout_ms,
+            max_session_timeout_ms: self.group_max_session_timeout_ms,
+            initial_rebalance_delay_ms: i64::from(self.group_initial_rebalance_delay_ms),
+            max_size: positive(self.group_max_size),
+            offset_metadata_max_bytes: positive(self.offset_metadata_max_bytes),
+            offsets_retention_ms: i64::from(self.offsets_retention_minutes) * 60_000,
+            offsets_retention_check_interval_ms: self.offsets_retention_check_interval_ms,
+            offset_commit_timeout_ms: i64::from(self.offsets_commit_timeout_ms),
+        }
+    }
+
+    /// The settings of the manager of all logs.
+    pub fn log_manager(&self) -> LogManagerSettings {
+        LogManagerSettings {
+            log_dirs: self.log_dirs.clone(),
+            recovery_threads_per_dir: positive(self.num_recovery_threads_per_data_dir),
+            producer_id_expiration_ms: i64::from(self.producer_id_expiration_ms),
+            cleaner_enabled: self.log_cleaner_enable,
+            cleaner_dedupe_buffer_bytes: usize::try_from(self.log_cleaner_dedupe_buffer_size)
+                .unwrap_or(usize::MAX),
+        }
+    }
+}
+
+/// The table of keys lets no negative number through where this is used.
+fn positive(number: i32) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}

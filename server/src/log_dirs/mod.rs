@@ -1,0 +1,222 @@
+//! Taking the data directories at start: locks them, gives empty ones an identity, and refuses those of others.
+//!
+//! There is no separate format step. A directory without anything in it becomes one of this node in this cluster;
+//! `meta.properties` is what Apache Kafka's `kafka-storage format` writes.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use highwater_storage::{LogManager, LogManagerSettings, MetaProperties, StorageError, TopicId};
+
+/// Why the data directories cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LogDirError {
+    /// Locking, reading or writing one failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A directory cannot be made or listed.
+    #[error("cannot use the data directory {path}: {source}", path = path.display())]
+    Unusable {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Something else than a broker keeps its files there.
+    #[error(
+        "{path} holds files (such as {example}) but no meta.properties, so it is no data directory of a broker: \
+         use an empty one",
+        path = path.display()
+    )]
+    NotADataDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// A file in it.
+        example: String,
+    },
+    /// Another node of the cluster wrote it.
+    #[error("{path} belongs to node {found}, but node.id is {expected}", path = path.display())]
+    OtherNode {
+        /// The directory.
+        path: PathBuf,
+        /// The id in `meta.properties`.
+        found: i32,
+        /// The configured id.
+        expected: i32,
+    },
+    /// It is part of another cluster than the one asked for, or than the other directories.
+    #[error("{path} belongs to cluster {found}, but {expected_by} is of cluster {expected}", path = path.display())]
+    OtherCluster {
+        /// The directory.
+        path: PathBuf,
+        /// The id in its `meta.properties`.
+        found: String,
+        /// The other id.
+        expected: String,
+        /// Who says so: another directory, or the cluster id asked for.
+        expected_by: String,
+    },
+    /// Two directories have one id: one is a copy of the other.
+    #[error("{first} and {second} have the same directory.id {id}: one is a copy of the other",
+        first = first.display(), second = second.display())]
+    SameDirectoryId {
+        /// The first directory.
+        first: PathBuf,
+        /// The second directory.
+        second: PathBuf,
+        /// The id of both.
+        id: TopicId,
+    },
+    /// The cluster id asked for is not one.
+    #[error(
+        "'{0}' is no cluster id: 22 characters of URL-safe base64, as kafka-storage random-uuid prints, are expected"
+    )]
+    InvalidClusterId(String),
+}
+
+/// The data directories, locked and with an identity.
+#[derive(Debug)]
+pub struct LogDirs {
+    /// Opens, makes and deletes the logs in them; it holds the locks.
+    pub manager: LogManager,
+    /// Id of the cluster.
+    pub cluster_id: String,
+    /// `directory.id` of each, in the order of `log.dirs`.
+    pub directory_ids: Vec<TopicId>,
+    /// Directories that were empty and have got their identity now.
+    pub formatted: Vec<PathBuf>,
+}
+
+/// Takes the directories for node `node_id`. `cluster_id` is the one asked for, if any; else that of the directories
+/// counts, and a random one if there is none.
+///
+/// # Errors
+/// When a directory cannot be used, is in use, or belongs to someone else.
+pub fn open(
+    settings: LogManagerSettings,
+    node_id: i32,
+    cluster_id: Option<&str>,
+) -> Result<LogDirs, LogDirError> {
+    for dir in &settings.log_dirs {
+        fs::create_dir_all(dir).map_err(|source| unusable(dir, source))?;
+        refuse_foreign_files(dir)?;
+    }
+    let paths = settings.log_dirs.clone();
+    let manager = LogManager::open(settings)?;
+    let mut found = Vec::with_capacity(paths.len());
+    for path in paths {
+        let properties = MetaProperties::read(&path)?;
+        found.push((path, properties));
+    }
+    let cluster_id = agree(&found, node_id, cluster_id)?;
+    let mut directory_ids = Vec::with_capacity(found.len());
+    let mut formatted = Vec::new();
+    for (path, properties) in found {
+        let properties = match properties {
+            Some(properties) => properties,
+            None => {
+                let properties = MetaProperties {
+                    cluster_id: cluster_id.clone(),
+                    node_id,
+                    directory_id: TopicId::random(),
+                };
+                properties.write(&path)?;
+                formatted.push(path);
+                properties
+            }
+        };
+        directory_ids.push(properties.directory_id);
+    }
+    Ok(LogDirs {
+        manager,
+        cluster_id,
+        directory_ids,
+        formatted,
+    })
+}
+
+fn unusable(path: &Path, source: io::Error) -> LogDirError {
+    LogDirError::Unusable {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// A directory without `meta.properties` must be empty, but for what a file system or a lock puts there.
+fn refuse_foreign_files(dir: &Path) -> Result<(), LogDirError> {
+    let mut example = None;
+    for entry in fs::read_dir(dir).map_err(|source| unusable(dir, source))? {
+        let name = entry.map_err(|source| unusable(dir, source))?.file_name();
+        let name = name.to_string_lossy();
+        if name == "meta.properties" {
+            return Ok(());
+        }
+        if !name.starts_with('.') && name != "lost+found" {
+            example = Some(name.into_owned());
+        }
+    }
+    match example {
+        Some(example) => Err(LogDirError::NotADataDirectory {
+            path: dir.to_owned(),
+            example,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The cluster id of all directories, or the error that keeps them from being this node's.
+fn agree(
+    found: &[(PathBuf, Option<MetaProperties>)],
+    node_id: i32,
+    asked_for: Option<&str>,
+) -> Result<String, LogDirError> {
+    if let Some(id) = asked_for
+        && !id
+            .parse::<TopicId>()
+            .is_ok_and(|parsed| parsed.to_string() == id)
+    {
+        return Err(LogDirError::InvalidClusterId(id.to_owned()));
+    }
+    let mut cluster = asked_for.map(|id| (id.to_owned(), "the cluster id asked for".to_owned()));
+    for (index, (path, properties)) in found.iter().enumerate() {
+        let Some(properties) = properties else {
+            continue;
+        };
+        if properties.node_id != node_id {
+            return Err(LogDirError::OtherNode {
+                path: path.clone(),
+                found: properties.node_id,
+                expected: node_id,
+            });
+        }
+        match &cluster {
+            Some((id, by)) if *id != properties.cluster_id => {
+                return Err(LogDirError::OtherCluster {
+                    path: path.clone(),
+                    found: properties.cluster_id.clone(),
+                    expected: id.clone(),
+                    expected_by: by.clone(),
+                });
+            }
+            Some(_) => {}
+            None => cluster = Some((properties.cluster_id.clone(), path.display().to_string())),
+        }
+        let same_id = |(_, other): &&(PathBuf, Option<MetaProperties>)| {
+            other
+                .as_ref()
+                .is_some_and(|other| other.directory_id == properties.directory_id)
+        };
+        if let Some((first, _)) = found[..index].iter().find(same_id) {
+            return Err(LogDirError::SameDirectoryId {
+                first: first.clone(),
+                second: path.clone(),
+                id: properties.directory_id,
+            });
+        }
+    }
+    Ok(cluster.map_or_else(|| TopicId::random().to_string(), |(id, _)| id))
+}
+
+#[cfg(test)]
+mod tests;

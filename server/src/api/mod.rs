@@ -58,8 +58,30 @@ const TOPICS: &[ApiEntry] = api_table! {
 };
 
 // Consumer groups and their offsets.
+mod delete_groups;
+mod describe_groups;
+mod group_answer;
+mod heartbeat;
+mod join_group;
+mod leave_group;
+mod list_groups;
+mod offset_commit;
+mod offset_delete;
+mod offset_fetch;
+mod sync_group;
 
-const GROUPS: &[ApiEntry] = api_table! {};
+const GROUPS: &[ApiEntry] = api_table! {
+    sync OffsetCommit(OffsetCommitRequest) => offset_commit::handle;
+    sync OffsetFetch(OffsetFetchRequest) => offset_fetch::handle;
+    sync JoinGroup(JoinGroupRequest) => join_group::handle;
+    sync Heartbeat(HeartbeatRequest) => heartbeat::handle;
+    sync LeaveGroup(LeaveGroupRequest) => leave_group::handle;
+    sync SyncGroup(SyncGroupRequest) => sync_group::handle;
+    sync DescribeGroups(DescribeGroupsRequest) => describe_groups::handle;
+    sync ListGroups(ListGroupsRequest) => list_groups::handle;
+    sync DeleteGroups(DeleteGroupsRequest) => delete_groups::handle;
+    sync OffsetDelete(OffsetDeleteRequest) => offset_delete::handle;
+};
 
 // Configuration, and the description of brokers.
 

@@ -60,6 +60,7 @@ const TOPICS: &[ApiEntry] = api_table! {
 // Consumer groups and their offsets.
 mod delete_groups;
 mod describe_groups;
+mod find_coordinator;
 mod group_answer;
 mod heartbeat;
 mod join_group;
@@ -73,6 +74,7 @@ mod sync_group;
 const GROUPS: &[ApiEntry] = api_table! {
     sync OffsetCommit(OffsetCommitRequest) => offset_commit::handle;
     sync OffsetFetch(OffsetFetchRequest) => offset_fetch::handle;
+    sync FindCoordinator(FindCoordinatorRequest) => find_coordinator::handle;
     sync JoinGroup(JoinGroupRequest) => join_group::handle;
     sync Heartbeat(HeartbeatRequest) => heartbeat::handle;
     sync LeaveGroup(LeaveGroupRequest) => leave_group::handle;

@@ -9,23 +9,24 @@
 //!   and names of new members are arguments; replies to parked requests and records to append are return values;
 //! - [`records`]: the keys and values of `__consumer_offsets` in Kafka's own encoding.
 //!
-//! [`offsets_log`] is the seam to the replicated log, [`replicated_log`] what lies behind it, and [`topic`] follows the
-//! cluster's metadata.
+//! [`offsets_log`] is the seam to the replicated log, [`replicated_log`] what lies behind it, and
+//! `topic` follows the cluster's metadata.
 
 use std::sync::Arc;
+
+use crate::config::BrokerConfig;
 
 pub mod offsets_log;
 pub mod records;
 pub mod replicated_log;
 pub mod runtime;
 pub mod state;
-pub mod topic;
+mod topic;
 
 pub use offsets_log::OffsetsLog;
 pub use replicated_log::ReplicatedOffsetsLog;
 pub use runtime::GroupCoordinator;
 pub use state::GroupShard;
-pub use topic::OffsetsTopicConfig;
 
 /// The internal topic that holds groups and committed offsets.
 pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
@@ -55,6 +56,22 @@ pub struct GroupConfig {
     pub offsets_retention_check_interval_ms: i64,
     /// `offsets.commit.timeout.ms`: how long a commit waits for the replicas of its partition.
     pub offset_commit_timeout_ms: i64,
+}
+
+impl From<&BrokerConfig> for GroupConfig {
+    fn from(config: &BrokerConfig) -> Self {
+        GroupConfig {
+            min_session_timeout_ms: config.group_min_session_timeout_ms,
+            max_session_timeout_ms: config.group_max_session_timeout_ms,
+            initial_rebalance_delay_ms: i64::from(config.group_initial_rebalance_delay_ms),
+            max_size: usize::try_from(config.group_max_size).unwrap_or(0),
+            offset_metadata_max_bytes: usize::try_from(config.offset_metadata_max_bytes)
+                .unwrap_or(0),
+            offsets_retention_ms: i64::from(config.offsets_retention_minutes) * 60_000,
+            offsets_retention_check_interval_ms: config.offsets_retention_check_interval_ms,
+            offset_commit_timeout_ms: i64::from(config.offsets_commit_timeout_ms),
+        }
+    }
 }
 
 impl Default for GroupConfig {

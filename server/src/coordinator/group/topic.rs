@@ -1,35 +1,11 @@
-//! `__consumer_offsets` itself: how it is made, and what its partitions mean to the coordinator.
+//! What changes of the cluster's metadata mean to the group coordinator.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use highwater_replication::cluster::{ClusterDelta, ClusterImage};
 use highwater_storage::BrokerId;
 
 use super::{GroupCoordinator, OFFSETS_TOPIC};
-
-/// How `__consumer_offsets` is made when the first client asks for a coordinator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OffsetsTopicConfig {
-    /// `offsets.topic.num.partitions`
-    pub partitions: i32,
-    /// `offsets.topic.replication.factor`
-    pub replication_factor: i16,
-    /// `offsets.topic.segment.bytes`
-    pub segment_bytes: i32,
-}
-
-impl OffsetsTopicConfig {
-    /// The configurations of the topic: compacted, in batches as they are written.
-    pub fn configs(&self) -> BTreeMap<String, String> {
-        let configs = [
-            ("cleanup.policy", "compact".to_owned()),
-            ("compression.type", "producer".to_owned()),
-            ("segment.bytes", self.segment_bytes.to_string()),
-        ];
-        configs.map(|(key, value)| (key.to_owned(), value)).into()
-    }
-}
 
 impl GroupCoordinator {
     /// Takes up the partitions of `__consumer_offsets` that `local_broker` leads when the broker starts.

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 
 use super::connection::Connection;
@@ -29,11 +28,9 @@ pub(super) async fn accept<H: RequestHandler>(
     let mut reserve = Reserve::new();
     loop {
         // As Kafka does at max.connections: wait until a connection ends.
-        let Ok(permit) = Arc::clone(&shared.permits).acquire_owned().await else {
-            return;
-        };
+        shared.until_below_limit().await;
         match socket.accept().await {
-            Ok((stream, peer)) => open(stream, peer, permit, &listener, &handler, &shared),
+            Ok((stream, peer)) => open(stream, peer, &listener, &handler, &shared),
             Err(error) if no_descriptor_left(&error) => {
                 shared.metrics.count_refused(CloseReason::NoDescriptorLeft);
                 tracing::error!(listener = listener.name, %error, "no file descriptor left for a connection");
@@ -55,12 +52,11 @@ pub(super) async fn accept<H: RequestHandler>(
 fn open<H: RequestHandler>(
     stream: TcpStream,
     peer: SocketAddr,
-    permit: OwnedSemaphorePermit,
     listener: &Arc<Listener>,
     handler: &Arc<H>,
     shared: &Arc<Shared>,
 ) {
-    let Ok(open) = shared.open(peer.ip(), permit) else {
+    let Ok(open) = shared.open(peer.ip()) else {
         shared
             .metrics
             .count_refused(CloseReason::TooManyConnectionsFromAddress);

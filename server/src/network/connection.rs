@@ -76,11 +76,11 @@ impl<H: RequestHandler> Connection<H> {
         handler: Arc<H>,
         open: OpenConnection,
     ) -> Self {
-        let limits = open.limits();
-        let idle_limit = limits.connections_max_idle;
+        let config = open.config();
+        let idle_limit = config.connections_max_idle;
         Connection {
             stream,
-            frames: FrameReader::new(limits.socket_request_max_bytes),
+            frames: FrameReader::new(config.socket_request_max_bytes),
             queue: ResponseQueue::default(),
             running: None,
             ctx,

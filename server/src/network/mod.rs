@@ -10,4 +10,4 @@ mod server;
 
 pub use listener::{BindError, Listener, ListenerConfig};
 pub use metrics::{ApiCounters, NetworkMetrics, TIME_BUCKETS};
-pub use server::{NetworkConfig, RequestHandler, SocketServer};
+pub use server::{NetworkConfig, NetworkSettings, RequestHandler, SocketServer};

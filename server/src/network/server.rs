@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::acceptor;
@@ -65,14 +66,14 @@ impl Default for NetworkConfig {
 
 /// What acceptors and connections share.
 pub(super) struct Shared {
-    pub(super) config: NetworkConfig,
+    config: ArcSwap<NetworkConfig>,
     pub(super) metrics: Arc<NetworkMetrics>,
-    pub(super) permits: Arc<Semaphore>,
     stopping: AtomicBool,
     aborting: AtomicBool,
     next_connection_id: AtomicU64,
     open: Mutex<OpenConnections>,
-    one_closed: Notify,
+    /// A connection has ended, or the settings are others.
+    changed: Notify,
 }
 
 #[derive(Default)]
@@ -87,14 +88,11 @@ pub(super) struct TooManyFromAddress;
 
 impl Shared {
     /// Enters a new connection into the books; the guard takes it out.
-    pub(super) fn open(
-        self: &Arc<Self>,
-        ip: IpAddr,
-        permit: OwnedSemaphorePermit,
-    ) -> Result<OpenConnection, TooManyFromAddress> {
+    pub(super) fn open(self: &Arc<Self>, ip: IpAddr) -> Result<OpenConnection, TooManyFromAddress> {
         let ip = ip.to_canonical();
-        let limit = self.config.max_connections_per_ip_overrides.get(&ip);
-        let limit = *limit.unwrap_or(&self.config.max_connections_per_ip);
+        let config = self.config.load();
+        let limit = config.max_connections_per_ip_overrides.get(&ip);
+        let limit = *limit.unwrap_or(&config.max_connections_per_ip);
         let id = self.next_connection_id.fetch_add(1, Ordering::Relaxed);
         let waker = Arc::new(AtomicWaker::new());
         {
@@ -119,7 +117,6 @@ impl Shared {
             ip,
             waker,
             registered: false,
-            _permit: permit,
         })
     }
 
@@ -135,7 +132,7 @@ impl Shared {
             }
         }
         self.metrics.connections.fetch_sub(1, Ordering::Relaxed);
-        self.one_closed.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     fn wake_all(&self) {
@@ -143,14 +140,26 @@ impl Shared {
         wakers.iter().for_each(|waker| waker.wake());
     }
 
-    async fn until_all_closed(&self) {
+    /// Waits until the number of open connections satisfies `enough`. The server's settings may change meanwhile.
+    async fn until_open(&self, enough: impl Fn(usize) -> bool) {
         loop {
-            let closed = self.one_closed.notified();
-            if self.open.lock().wakers.is_empty() {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if enough(self.open.lock().wakers.len()) {
                 return;
             }
-            closed.await;
+            changed.await;
         }
+    }
+
+    /// Waits until `max.connections` allows another connection.
+    pub(super) async fn until_below_limit(&self) {
+        self.until_open(|open| open < self.config.load().max_connections)
+            .await;
+    }
+
+    async fn until_all_closed(&self) {
+        self.until_open(|open| open == 0).await;
     }
 }
 
@@ -161,7 +170,6 @@ pub(super) struct OpenConnection {
     ip: IpAddr,
     waker: Arc<AtomicWaker>,
     registered: bool,
-    _permit: OwnedSemaphorePermit,
 }
 
 impl OpenConnection {
@@ -169,8 +177,8 @@ impl OpenConnection {
         self.id
     }
 
-    pub(super) fn limits(&self) -> &NetworkConfig {
-        &self.shared.config
+    pub(super) fn config(&self) -> Arc<NetworkConfig> {
+        self.shared.config.load_full()
     }
 
     /// Registers the task that is woken when the server stops, and again when it cuts off. A task keeps its waker for
@@ -197,6 +205,20 @@ impl Drop for OpenConnection {
     }
 }
 
+/// Changes the settings of a running server. Cheap to clone.
+#[derive(Clone)]
+pub struct NetworkSettings(Arc<Shared>);
+
+impl NetworkSettings {
+    /// Puts other settings into effect. The limits of connections count at once, for the connections to come; the idle
+    /// limit and the largest request count for connections accepted from now on; sizes of buffers and of the backlog
+    /// stay as they are.
+    pub fn replace(&self, config: NetworkConfig) {
+        self.0.config.store(Arc::new(config));
+        self.0.changed.notify_waiters();
+    }
+}
+
 /// The listeners of a broker. Bound first, so that ports are known; started when the broker can serve.
 pub struct SocketServer {
     shared: Arc<Shared>,
@@ -219,16 +241,14 @@ impl SocketServer {
             bound.push(listener);
             sockets.push(socket);
         }
-        let permits = config.max_connections.min(Semaphore::MAX_PERMITS);
         let shared = Shared {
-            config,
+            config: ArcSwap::from_pointee(config),
             metrics,
-            permits: Arc::new(Semaphore::new(permits)),
             stopping: AtomicBool::new(false),
             aborting: AtomicBool::new(false),
             next_connection_id: AtomicU64::new(1),
             open: Mutex::default(),
-            one_closed: Notify::new(),
+            changed: Notify::new(),
         };
         Ok(SocketServer {
             shared: Arc::new(shared),
@@ -241,6 +261,11 @@ impl SocketServer {
     /// The bound listeners with their real ports, in the order of the configuration.
     pub fn listeners(&self) -> &[Arc<Listener>] {
         &self.listeners
+    }
+
+    /// Changes the settings of the running server.
+    pub fn settings(&self) -> NetworkSettings {
+        NetworkSettings(Arc::clone(&self.shared))
     }
 
     /// Begins to accept and to serve.

@@ -10,13 +10,18 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use highwater_replication::cluster::ClusterImage;
 use highwater_replication::runtime::replica_manager::ReplicaManager;
 
+mod background;
+mod start;
+
+pub use start::{RunningBroker, StartError};
+
 use crate::config::DynamicConfig;
 use crate::controller::{AutoTopicCreation, ControllerHandle, ProducerIdManager};
 use crate::coordinator::group::GroupCoordinator;
 use crate::fetch_session::FetchSessionCache;
 use crate::network::NetworkMetrics;
 
-/// What handlers reach everything through. Each part has a field here; it is built in `Broker::start`.
+/// What handlers reach everything through. Each part has a field here; [`RunningBroker::start`] builds them.
 pub struct Broker {
     /// Requests, errors, bytes and connections.
     pub network_metrics: Arc<NetworkMetrics>,
@@ -47,10 +52,7 @@ impl Broker {
 
     /// The time of day, in milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
-        let since_1970 = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX)
+        now_ms()
     }
 
     /// Whether the broker has begun to stop. Parked requests answer with what they have.
@@ -70,4 +72,12 @@ impl Broker {
         })
         .await
     }
+}
+
+/// The time of day, in milliseconds since 1970.
+fn now_ms() -> i64 {
+    let since_1970 = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX)
 }

@@ -26,17 +26,25 @@ pub(super) struct Background {
 impl Background {
     /// Begins all periodic work, at the intervals of the configuration at start. Must run inside a tokio runtime.
     pub(super) fn start(replicas: &Arc<ReplicaManager>, config: &BrokerConfig) -> Self {
-        let mut background = Background { stop: watch::Sender::new(false), tasks: JoinSet::new() };
+        let mut background = Background {
+            stop: watch::Sender::new(false),
+            tasks: JoinSet::new(),
+        };
         let first = millis(config.log_initial_task_delay_ms);
         let logs = replicas.logs();
-        background.every("retention", first, millis(config.log_retention_check_interval_ms), {
-            let logs = Arc::clone(logs);
-            move || {
-                for topic_partition in logs.run_retention(now_ms()) {
-                    tracing::debug!(%topic_partition, "retention moved the log start");
+        background.every(
+            "retention",
+            first,
+            millis(config.log_retention_check_interval_ms),
+            {
+                let logs = Arc::clone(logs);
+                move || {
+                    for topic_partition in logs.run_retention(now_ms()) {
+                        tracing::debug!(%topic_partition, "retention moved the log start");
+                    }
                 }
-            }
-        });
+            },
+        );
         let checkpoints = [
             i64::from(config.log_flush_offset_checkpoint_interval_ms),
             i64::from(config.log_flush_start_offset_checkpoint_interval_ms),
@@ -51,15 +59,21 @@ impl Background {
                 }
             }
         });
-        let flush_interval = millis(config.log_flush_scheduler_interval_ms).min(HOUSEKEEPING_INTERVAL);
+        let flush_interval =
+            millis(config.log_flush_scheduler_interval_ms).min(HOUSEKEEPING_INTERVAL);
         background.every("flush", flush_interval, flush_interval, {
             let logs = Arc::clone(logs);
             move || logs.run_flush(now_ms())
         });
-        background.every("deletion of files", HOUSEKEEPING_INTERVAL, HOUSEKEEPING_INTERVAL, {
-            let logs = Arc::clone(logs);
-            move || logs.delete_renamed(now_ms())
-        });
+        background.every(
+            "deletion of files",
+            HOUSEKEEPING_INTERVAL,
+            HOUSEKEEPING_INTERVAL,
+            {
+                let logs = Arc::clone(logs);
+                move || logs.delete_renamed(now_ms())
+            },
+        );
         if config.log_cleaner_enable {
             let backoff = millis(config.log_cleaner_backoff_ms);
             let logs = Arc::clone(logs);

@@ -9,7 +9,7 @@ use highwater_replication::cluster::records::Endpoint;
 use highwater_replication::cluster::{ClusterImage, ConfigResource};
 use highwater_replication::runtime::replica_manager::ReplicaManager;
 use highwater_storage::record_batch::Compression;
-use highwater_storage::{BrokerId, LogManager, StorageError};
+use highwater_storage::{BrokerId, LogConfig, LogManager, StorageError};
 use uuid::Uuid;
 
 use super::background::Background;
@@ -60,13 +60,18 @@ impl RunningBroker {
     /// # Errors
     /// When a listener cannot be bound, or the data or the metadata cannot be used.
     pub fn start(log_dirs: LogDirs, config: Arc<DynamicConfig>) -> Result<Self, StartError> {
-        let LogDirs { manager, cluster_id, directory_ids, .. } = log_dirs;
+        let LogDirs {
+            manager,
+            cluster_id,
+            directory_ids,
+            ..
+        } = log_dirs;
         let logs = Arc::new(manager);
         let last_stop_was_clean = logs.log_dirs().iter().all(|dir| dir.was_clean);
         let metadata_log = logs.get_or_create(
             &metadata_topic_partition(),
             Some(metadata_topic_id()),
-            metadata_log_config(),
+            metadata_log_config_of(&config.current()),
             now_ms(),
         )?;
         let metadata = RecoveredMetadata::replay(metadata_log, &cluster_id)?;
@@ -97,7 +102,9 @@ impl RunningBroker {
             },
             min_insync_replicas: min_insync_replicas(&current),
             last_stop_was_clean,
-            max_bytes_between_snapshots: current.metadata_log_max_record_bytes_between_snapshots,
+            max_bytes_between_snapshots: current
+                .metadata_log_max_record_bytes_between_snapshots
+                .unsigned_abs(),
         };
         let subscribers = subscribers(id, &replicas, &groups, &config, server.settings());
         let controller = metadata.start(settings, subscribers)?;
@@ -121,7 +128,12 @@ impl RunningBroker {
         });
         let background = Background::start(&replicas, &current);
         server.start(&broker);
-        Ok(RunningBroker { broker, server, background, controller })
+        Ok(RunningBroker {
+            broker,
+            server,
+            background,
+            controller,
+        })
     }
 
     /// What handlers reach everything through.
@@ -140,7 +152,12 @@ impl RunningBroker {
     /// # Errors
     /// When the logs cannot be closed; the next start recovers them.
     pub async fn stop(self) -> Result<(), StorageError> {
-        let RunningBroker { broker, server, background, controller } = self;
+        let RunningBroker {
+            broker,
+            server,
+            background,
+            controller,
+        } = self;
         broker.stopping.store(true, Ordering::Release);
         broker.replicas.wake_all();
         broker.groups.shutdown();
@@ -162,18 +179,38 @@ impl RunningBroker {
     }
 }
 
-fn group_coordinator(config: &BrokerConfig, replicas: &Arc<ReplicaManager>) -> Arc<GroupCoordinator> {
+fn metadata_log_config_of(config: &BrokerConfig) -> LogConfig {
+    LogConfig {
+        segment_bytes: config.metadata_log_segment_bytes.unsigned_abs(),
+        segment_ms: config.metadata_log_segment_ms,
+        ..metadata_log_config()
+    }
+}
+
+fn group_coordinator(
+    config: &BrokerConfig,
+    replicas: &Arc<ReplicaManager>,
+) -> Arc<GroupCoordinator> {
     let codec = u8::try_from(config.offsets_topic_compression_codec).unwrap_or_default();
     let compression = Compression::from_id(codec).unwrap_or(Compression::None);
     let log = ReplicatedOffsetsLog::new(Arc::clone(replicas), compression);
-    GroupCoordinator::new(config.groups(), Arc::new(log), config.offsets_topic_num_partitions)
+    GroupCoordinator::new(
+        config.groups(),
+        Arc::new(log),
+        config.offsets_topic_num_partitions,
+    )
 }
 
 /// The listeners as the registration tells them.
 fn end_points(listeners: &[Arc<Listener>], config: &BrokerConfig) -> Vec<Endpoint> {
     let protocol = |listener: &Listener| {
-        let configured = config.listeners.iter().find(|configured| configured.name == listener.name);
-        configured.map_or(SecurityProtocol::Plaintext, |configured| configured.protocol)
+        let configured = config
+            .listeners
+            .iter()
+            .find(|configured| configured.name == listener.name);
+        configured.map_or(SecurityProtocol::Plaintext, |configured| {
+            configured.protocol
+        })
     };
     listeners
         .iter()
@@ -193,9 +230,21 @@ fn min_insync_replicas(config: &BrokerConfig) -> i32 {
 }
 
 /// Puts the broker's configuration in the metadata into effect.
-fn apply_dynamic_config(config: &DynamicConfig, image: &ClusterImage, id: BrokerId) -> Arc<BrokerConfig> {
-    let entries = |resource| image.configs(&resource).map(|entries| (*entries).clone()).unwrap_or_default();
-    config.apply(&entries(ConfigResource::default_broker()), &entries(ConfigResource::broker(id)))
+fn apply_dynamic_config(
+    config: &DynamicConfig,
+    image: &ClusterImage,
+    id: BrokerId,
+) -> Arc<BrokerConfig> {
+    let entries = |resource| {
+        image
+            .configs(&resource)
+            .map(|entries| (*entries).clone())
+            .unwrap_or_default()
+    };
+    config.apply(
+        &entries(ConfigResource::default_broker()),
+        &entries(ConfigResource::broker(id)),
+    )
 }
 
 /// Who acts on changes of the metadata, in this order.
@@ -214,7 +263,10 @@ fn subscribers(
         let (replicas, config) = (Arc::clone(replicas), Arc::clone(config));
         let own = [ConfigResource::default_broker(), ConfigResource::broker(id)];
         Box::new(move |image, delta| {
-            if !own.iter().any(|resource| delta.changed_configs.contains(resource)) {
+            if !own
+                .iter()
+                .any(|resource| delta.changed_configs.contains(resource))
+            {
                 return;
             }
             let before = config.current();

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::ready::Ready;
 use super::signals::StopSignals;
 use super::{FAILURE, StartArguments, logging, runtime};
+use crate::broker::RunningBroker;
 use crate::config::{BrokerConfig, ConfigNotice, DynamicConfig, StaticConfig};
 use crate::log_dirs;
 
@@ -79,8 +80,22 @@ async fn serve(
     for dir in &dirs.formatted {
         tracing::info!(dir = %dir.display(), cluster_id = dirs.cluster_id, "formatted an empty data directory");
     }
-    let _ = (&mut signals, ready, began);
-    anyhow::bail!("TEMPORARY: the broker's parts are not joined yet")
+    let cluster_id = dirs.cluster_id.clone();
+    let running = RunningBroker::start(dirs, config)?;
+    ready(&current, running.listeners(), &[], &cluster_id, began);
+    let received = signals.next().await;
+    tracing::info!(signal = received.name, "stopping");
+    tokio::select! {
+        stopped = running.stop() => {
+            stopped?;
+            tracing::info!("stopped");
+            Ok(ExitCode::SUCCESS)
+        }
+        again = signals.next() => {
+            tracing::warn!(signal = again.name, "stopping at once");
+            Ok(ExitCode::from(128 + again.number))
+        }
+    }
 }
 
 /// Tells on stdout that the broker is ready; a reader that has gone away does not matter.

@@ -107,6 +107,7 @@ broker_config! {
 
     metadata_log_segment_bytes: i32 = "metadata.log.segment.bytes",
     metadata_log_segment_ms: i64 = "metadata.log.segment.ms",
+    metadata_log_max_record_bytes_between_snapshots: i64 = "metadata.log.max.record.bytes.between.snapshots",
 }
 
 struct Derived {

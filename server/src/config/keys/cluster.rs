@@ -110,7 +110,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
         Some("20971520"),
     )
     .at_least(1)
-    .not_supported_yet()
     .doc("Bytes of metadata records after which a snapshot is taken."),
     ConfigKey::new(
         "metadata.log.max.snapshot.interval.ms",

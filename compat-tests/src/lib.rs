@@ -7,7 +7,9 @@
 pub mod apache_kafka;
 pub mod broker;
 pub mod cache;
+pub mod clients;
 pub mod each_broker;
 pub mod highwater;
+pub mod java_tools;
 pub mod process;
 pub mod raw;

@@ -1,0 +1,9 @@
+//! Real clients and Apache Kafka's tools against both brokers.
+//!
+//! One binary, so that all tests share one broker of each kind. `BROKER=highwater|kafka|both` selects.
+
+mod admin;
+mod codec_matrix;
+mod groups;
+mod produce_consume;
+mod support;

@@ -6,8 +6,9 @@ import java.io.EOFException;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 
-import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.common.utils.internals.Exit;
 import org.slf4j.LoggerFactory;
 
 /**
@@ -19,14 +20,52 @@ import org.slf4j.LoggerFactory;
  * big endian and each text or byte string has its length before it.
  */
 public final class Tools {
-    /** Thrown in place of ending the JVM. */
+    /** Thrown in place of ending the JVM; a tool may catch it, so what counts is what stood at the first exit. */
     private static final class Exited extends RuntimeException {
-        private final int status;
-
-        Exited(int status) {
-            super("exit " + status, null, false, false);
-            this.status = status;
+        Exited() {
+            super("exit", null, false, false);
         }
+    }
+
+    /** One run: its outputs up to its first exit, and that exit's status. */
+    private static final class Run {
+        private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+        private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+        private byte[] outAtExit;
+        private byte[] errAtExit;
+        private int status;
+
+        synchronized void exit(int with) {
+            if (outAtExit == null) {
+                System.out.flush();
+                System.err.flush();
+                outAtExit = out.toByteArray();
+                errAtExit = err.toByteArray();
+                status = with;
+            }
+        }
+
+        void run(String mainClass, String[] arguments) throws Exception {
+            current = this;
+            System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
+            System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
+            try {
+                Class.forName(mainClass).getMethod("main", String[].class).invoke(null, (Object) arguments);
+                exit(0);
+            } catch (InvocationTargetException exception) {
+                if (!(exception.getCause() instanceof Exited)) {
+                    exception.getCause().printStackTrace();
+                }
+                exit(1);
+            }
+        }
+    }
+
+    private static volatile Run current;
+
+    private static void exit(int status) {
+        current.exit(status);
+        throw new Exited();
     }
 
     private static byte[] readBytes(DataInputStream input) throws java.io.IOException {
@@ -35,35 +74,14 @@ public final class Tools {
         return bytes;
     }
 
-    private static int run(String mainClass, String[] arguments) throws Exception {
-        try {
-            Class.forName(mainClass).getMethod("main", String[].class).invoke(null, (Object) arguments);
-            return 0;
-        } catch (InvocationTargetException exception) {
-            Throwable cause = exception.getCause();
-            while (cause != null && !(cause instanceof Exited)) {
-                cause = cause.getCause();
-            }
-            if (cause instanceof Exited exited) {
-                return exited.status;
-            }
-            exception.getCause().printStackTrace();
-            return 1;
-        }
-    }
-
     /** Serves until the end of its input. */
     public static void main(String[] ignored) throws Exception {
         DataInputStream requests = new DataInputStream(System.in);
         DataOutputStream answers = new DataOutputStream(System.out);
         // The logger keeps the standard error of now: what it says is not taken for a tool's.
         LoggerFactory.getLogger(Tools.class).debug("ready");
-        Exit.setExitProcedure((status, message) -> {
-            throw new Exited(status);
-        });
-        Exit.setHaltProcedure((status, message) -> {
-            throw new Exited(status);
-        });
+        Exit.setExitProcedure((status, message) -> exit(status));
+        Exit.setHaltProcedure((status, message) -> exit(status));
         PrintStream errors = System.err;
         while (true) {
             String[] words;
@@ -76,19 +94,14 @@ public final class Tools {
                 words[i] = new String(readBytes(requests), StandardCharsets.UTF_8);
             }
             System.setIn(new ByteArrayInputStream(readBytes(requests)));
-            ByteArrayOutputStream out = new ByteArrayOutputStream();
-            ByteArrayOutputStream err = new ByteArrayOutputStream();
-            System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
-            System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
-            int status = run(words[0], java.util.Arrays.copyOfRange(words, 1, words.length));
-            System.out.flush();
-            System.err.flush();
+            Run run = new Run();
+            run.run(words[0], Arrays.copyOfRange(words, 1, words.length));
             System.setErr(errors);
-            answers.writeInt(status);
-            answers.writeInt(out.size());
-            out.writeTo(answers);
-            answers.writeInt(err.size());
-            err.writeTo(answers);
+            answers.writeInt(run.status);
+            answers.writeInt(run.outAtExit.length);
+            answers.write(run.outAtExit);
+            answers.writeInt(run.errAtExit.length);
+            answers.write(run.errAtExit);
             answers.flush();
         }
     }

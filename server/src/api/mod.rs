@@ -70,10 +70,11 @@ mod offset_commit;
 mod offset_delete;
 mod offset_fetch;
 mod sync_group;
+mod topic_id_requests;
 
 const GROUPS: &[ApiEntry] = api_table! {
-    sync OffsetCommit(OffsetCommitRequest) => offset_commit::handle;
-    sync OffsetFetch(OffsetFetchRequest) => offset_fetch::handle;
+    sync OffsetCommit(topic_id_requests::OffsetCommit) => offset_commit::handle;
+    sync OffsetFetch(topic_id_requests::OffsetFetch) => offset_fetch::handle;
     sync FindCoordinator(FindCoordinatorRequest) => find_coordinator::handle;
     sync JoinGroup(JoinGroupRequest) => join_group::handle;
     sync Heartbeat(HeartbeatRequest) => heartbeat::handle;

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use highwater_replication::cluster::TopicImage;
+use highwater_storage::TopicId;
 use kafka_protocol::ResponseError;
-use kafka_protocol::messages::offset_commit_request::{
-    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
-};
+use kafka_protocol::messages::offset_commit_request::OffsetCommitRequestPartition;
 use kafka_protocol::messages::offset_commit_response::{
     OffsetCommitResponsePartition, OffsetCommitResponseTopic,
 };
-use kafka_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse, TopicName};
+use kafka_protocol::messages::{OffsetCommitResponse, TopicName};
 use uuid::Uuid;
 
-use super::group_answer::{code, owned, owned_option, reply};
+use super::group_answer::{code, owned, owned_option, reply, text};
+use super::topic_id_requests::{OffsetCommit, TOPIC_IDS};
 use super::{Reply, RequestContext, ResponseBody};
 use crate::broker::Broker;
 use crate::coordinator::group::state::{CommitOutcome, CommitRequest, OffsetToCommit};
@@ -24,21 +25,28 @@ const UNKNOWN_GROUP: i16 = 9;
 pub(crate) fn handle(
     broker: &Arc<Broker>,
     ctx: &RequestContext,
-    request: OffsetCommitRequest,
+    OffsetCommit(request): OffsetCommit,
 ) -> Reply {
     let mut results = Results::default();
     let mut offsets = Vec::new();
     let image = broker.image();
     for topic in &request.topics {
-        let known = image.topic(&topic.name);
+        let (known, unknown) = if ctx.api_version >= TOPIC_IDS {
+            let known = image.topic_by_id(TopicId(topic.topic_id));
+            (known, ResponseError::UnknownTopicId)
+        } else {
+            let known = image.topic(&topic.name);
+            (known, ResponseError::UnknownTopicOrPartition)
+        };
         for partition in &topic.partitions {
-            match known.filter(|known| known.partition(partition.partition_index).is_some()) {
-                Some(known) => offsets.push(to_commit(topic, known.id.0, partition)),
-                None => results.push(
-                    &topic.name,
-                    partition.partition_index,
-                    Some(ResponseError::UnknownTopicOrPartition),
-                ),
+            let index = partition.partition_index;
+            match known {
+                None => results.push(&topic.name, topic.topic_id, index, Some(unknown)),
+                Some(known) if known.partition(index).is_none() => {
+                    let unknown = Some(ResponseError::UnknownTopicOrPartition);
+                    results.push(&TopicName(text(&known.name)), known.id.0, index, unknown);
+                }
+                Some(known) => offsets.push(to_commit(known, partition)),
             }
         }
     }
@@ -65,14 +73,10 @@ pub(crate) fn handle(
     })
 }
 
-fn to_commit(
-    topic: &OffsetCommitRequestTopic,
-    topic_id: Uuid,
-    partition: &OffsetCommitRequestPartition,
-) -> OffsetToCommit {
+fn to_commit(topic: &TopicImage, partition: &OffsetCommitRequestPartition) -> OffsetToCommit {
     OffsetToCommit {
-        topic: owned(&topic.name),
-        topic_id,
+        topic: topic.name.clone(),
+        topic_id: topic.id.0,
         partition: partition.partition_index,
         offset: partition.committed_offset,
         leader_epoch: partition.committed_leader_epoch,
@@ -83,36 +87,58 @@ fn to_commit(
 /// Results by topic, in the order in which they became known, as Kafka lists them.
 #[derive(Default)]
 struct Results {
-    topics: Vec<(TopicName, Vec<(i32, Option<ResponseError>)>)>,
+    topics: Vec<TopicResults>,
+}
+
+struct TopicResults {
+    name: TopicName,
+    topic_id: Uuid,
+    partitions: Vec<(i32, Option<ResponseError>)>,
 }
 
 impl Results {
-    fn push(&mut self, topic: &TopicName, partition: i32, error: Option<ResponseError>) {
+    fn push(
+        &mut self,
+        name: &TopicName,
+        topic_id: Uuid,
+        partition: i32,
+        error: Option<ResponseError>,
+    ) {
         let result = (partition, error);
-        match self.topics.iter_mut().find(|(name, _)| name == topic) {
-            Some((_, partitions)) => partitions.push(result),
-            None => self.topics.push((topic.clone(), vec![result])),
+        // Of an unknown topic only one of the two is known.
+        let is_same = |topic: &TopicResults| topic.name == *name && topic.topic_id == topic_id;
+        match self.topics.iter_mut().find(|topic| is_same(topic)) {
+            Some(topic) => topic.partitions.push(result),
+            None => self.topics.push(TopicResults {
+                name: name.clone(),
+                topic_id,
+                partitions: vec![result],
+            }),
         }
     }
 
     fn add_outcome(&mut self, offsets: &[OffsetToCommit], outcome: CommitOutcome) {
         let results = outcome.unwrap_or_else(|error| vec![Err(error); offsets.len()]);
         for (offset, result) in offsets.iter().zip(results) {
-            let topic = TopicName(super::group_answer::text(&offset.topic));
-            self.push(&topic, offset.partition, result.err());
+            let name = TopicName(text(&offset.topic));
+            self.push(&name, offset.topic_id, offset.partition, result.err());
         }
     }
 
     fn respond(self, ctx: &RequestContext) -> ResponseBody {
-        let topics = self.topics.into_iter().map(|(name, partitions)| {
-            let partitions = partitions.into_iter().map(|(partition, error)| {
+        let topics = self.topics.into_iter().map(|topic| {
+            let partitions = topic.partitions.into_iter().map(|(partition, error)| {
                 OffsetCommitResponsePartition::default()
                     .with_partition_index(partition)
                     .with_error_code(code(ctx, error))
             });
-            OffsetCommitResponseTopic::default()
-                .with_name(name)
-                .with_partitions(partitions.collect())
+            let response =
+                OffsetCommitResponseTopic::default().with_partitions(partitions.collect());
+            if ctx.api_version >= TOPIC_IDS {
+                response.with_topic_id(topic.topic_id)
+            } else {
+                response.with_name(topic.name)
+            }
         });
         ctx.encode(&OffsetCommitResponse::default().with_topics(topics.collect()))
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use highwater_replication::cluster::ClusterImage;
+use highwater_storage::TopicId;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::offset_fetch_request::{
     OffsetFetchRequestGroup, OffsetFetchRequestTopics,
@@ -11,10 +12,11 @@ use kafka_protocol::messages::offset_fetch_response::{
     OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic, OffsetFetchResponseTopics,
 };
-use kafka_protocol::messages::{GroupId, OffsetFetchRequest, OffsetFetchResponse, TopicName};
+use kafka_protocol::messages::{GroupId, OffsetFetchResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
 use super::group_answer::{code, text};
+use super::topic_id_requests::{OffsetFetch, TOPIC_IDS};
 use super::{CloseReason, Reply, RequestContext};
 use crate::broker::Broker;
 use crate::coordinator::group::state::{CommittedOffset, TopicOffsets};
@@ -30,7 +32,7 @@ const NO_OFFSET: i64 = -1;
 pub(crate) fn handle(
     broker: &Arc<Broker>,
     ctx: &RequestContext,
-    request: OffsetFetchRequest,
+    OffsetFetch(request): OffsetFetch,
 ) -> Reply {
     let image = broker.image();
     if ctx.api_version >= BATCH {
@@ -108,16 +110,22 @@ fn fetch(
     group_id: GroupId,
     topics: Option<Vec<OffsetFetchRequestTopics>>,
 ) -> OffsetFetchResponseGroup {
-    let looked_up: Result<Vec<_>, ResponseError> =
-        broker
-            .groups
-            .with_offsets(&group_id, |offsets| match &topics {
-                Some(topics) => topics
-                    .iter()
-                    .map(|topic| some_partitions(image, offsets, topic))
-                    .collect(),
-                None => all_partitions(image, offsets),
-            });
+    let looked_up = broker
+        .groups
+        .with_offsets(&group_id, |offsets| match topics {
+            Some(topics) if ctx.api_version >= TOPIC_IDS => {
+                partitions_by_id(ctx, image, offsets, topics)
+            }
+            Some(topics) => topics
+                .into_iter()
+                .map(|topic| {
+                    let TopicName(name) = &topic.name;
+                    let response = some_partitions(image, offsets, name, &topic.partition_indexes);
+                    response.with_name(topic.name)
+                })
+                .collect(),
+            None => all_partitions(ctx, image, offsets),
+        });
     let response = OffsetFetchResponseGroup::default().with_group_id(group_id);
     match looked_up {
         Ok(topics) => response.with_topics(topics),
@@ -125,36 +133,71 @@ fn fetch(
     }
 }
 
+/// The partitions asked for by topic id: known topics first, as Kafka lists them.
+fn partitions_by_id(
+    ctx: &RequestContext,
+    image: &ClusterImage,
+    offsets: Option<&TopicOffsets>,
+    topics: Vec<OffsetFetchRequestTopics>,
+) -> Vec<OffsetFetchResponseTopics> {
+    let mut known = Vec::new();
+    let mut unknown = Vec::new();
+    for topic in topics {
+        let indexes = &topic.partition_indexes;
+        if let Some(found) = image.topic_by_id(TopicId(topic.topic_id)) {
+            let response = some_partitions(image, offsets, &found.name, indexes);
+            known.push(response.with_topic_id(topic.topic_id));
+        } else {
+            let partitions = indexes.iter().map(|partition| {
+                let error = code(ctx, Some(ResponseError::UnknownTopicId));
+                partition_response(*partition, None).with_error_code(error)
+            });
+            let response =
+                OffsetFetchResponseTopics::default().with_partitions(partitions.collect());
+            unknown.push(response.with_topic_id(topic.topic_id));
+        }
+    }
+    known.append(&mut unknown);
+    known
+}
+
 fn some_partitions(
     image: &ClusterImage,
     offsets: Option<&TopicOffsets>,
-    topic: &OffsetFetchRequestTopics,
+    topic: &str,
+    indexes: &[i32],
 ) -> OffsetFetchResponseTopics {
-    let committed = offsets.and_then(|offsets| offsets.get(topic.name.as_str()));
-    let partitions = topic.partition_indexes.iter().map(|partition| {
+    let committed = offsets.and_then(|offsets| offsets.get(topic));
+    let partitions = indexes.iter().map(|partition| {
         let committed = committed.and_then(|partitions| partitions.get(partition));
-        let committed = committed.filter(|committed| is_current(image, &topic.name, committed));
+        let committed = committed.filter(|committed| is_current(image, topic, committed));
         partition_response(*partition, committed)
     });
-    OffsetFetchResponseTopics::default()
-        .with_name(topic.name.clone())
-        .with_partitions(partitions.collect())
+    OffsetFetchResponseTopics::default().with_partitions(partitions.collect())
 }
 
+/// Every partition with an offset; by topic id only those of topics that exist.
 fn all_partitions(
+    ctx: &RequestContext,
     image: &ClusterImage,
     offsets: Option<&TopicOffsets>,
 ) -> Vec<OffsetFetchResponseTopics> {
-    let topics = offsets.into_iter().flatten().map(|(name, partitions)| {
-        let current = partitions
-            .iter()
-            .filter(|(_, committed)| is_current(image, name, committed));
-        let partitions =
-            current.map(|(partition, committed)| partition_response(*partition, Some(committed)));
-        OffsetFetchResponseTopics::default()
-            .with_name(TopicName(text(name)))
-            .with_partitions(partitions.collect())
-    });
+    let by_id = ctx.api_version >= TOPIC_IDS;
+    let topics = offsets
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, partitions)| {
+            let current = partitions
+                .iter()
+                .filter(|(_, committed)| is_current(image, name, committed))
+                .map(|(partition, committed)| partition_response(*partition, Some(committed)));
+            let response = OffsetFetchResponseTopics::default().with_partitions(current.collect());
+            if by_id {
+                Some(response.with_topic_id(image.topic(name)?.id.0))
+            } else {
+                Some(response.with_name(TopicName(text(name))))
+            }
+        });
     topics
         .filter(|topic| !topic.partitions.is_empty())
         .collect()

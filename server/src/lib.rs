@@ -9,4 +9,6 @@ pub mod controller;
 pub mod coordinator;
 pub mod fetch_session;
 pub mod log_dirs;
+pub mod metrics;
 pub mod network;
+pub mod web;

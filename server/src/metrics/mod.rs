@@ -1,0 +1,74 @@
+//! Metrics for Prometheus, under the names that the usual exporters give to Kafka's own.
+//!
+//! Nothing is kept here: the parts count with plain atomics, and what a scrape shows is read at the scrape.
+
+mod broker;
+mod families;
+mod network;
+mod process;
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, text};
+use prometheus_client::registry::Registry;
+
+use self::families::Families;
+use crate::broker::Broker;
+use crate::web::Pages;
+
+/// The pages of the HTTP port, over a running broker.
+pub struct BrokerPages {
+    broker: Arc<Broker>,
+    registry: Registry,
+}
+
+impl BrokerPages {
+    /// Pages over `broker`.
+    pub fn new(broker: Arc<Broker>) -> Self {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(BrokerCollector(Arc::clone(&broker))));
+        BrokerPages { broker, registry }
+    }
+}
+
+impl Pages for BrokerPages {
+    fn metrics(&self) -> Result<String, fmt::Error> {
+        let mut page = String::new();
+        text::encode(&mut page, &self.registry)?;
+        Ok(page)
+    }
+
+    fn health(&self) -> Result<(), String> {
+        match self.broker.replicas.offline_count() {
+            0 => Ok(()),
+            count => Err(format!("{count} partitions are offline")),
+        }
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        if self.broker.is_stopping() {
+            Err("stopping".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+struct BrokerCollector(Arc<Broker>);
+
+impl fmt::Debug for BrokerCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BrokerCollector")
+    }
+}
+
+impl Collector for BrokerCollector {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let mut families = Families(encoder);
+        network::encode(&mut families, &self.0.network_metrics)?;
+        broker::encode(&mut families, &self.0)?;
+        process::encode(&mut families)
+    }
+}

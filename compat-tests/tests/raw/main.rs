@@ -1,0 +1,10 @@
+//! Raw frames against both brokers: what no client library would send, and what every one relies on.
+//!
+//! One file a subject. A test is one expectation, verified on Apache Kafka by running it there too;
+//! see the crate's documentation for `BROKER`, which chooses the broker.
+
+mod compare;
+mod requests;
+mod requests_admin;
+mod support;
+mod versions;

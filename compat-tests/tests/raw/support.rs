@@ -1,0 +1,333 @@
+//! What every raw test needs: connections, topics, and the few calls that most of them make.
+
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use compat_tests::broker::Broker;
+use compat_tests::process::eventually;
+use compat_tests::raw::{Batch, Connection};
+use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use kafka_protocol::messages::fetch_response::PartitionData;
+use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+use kafka_protocol::messages::list_offsets_response::ListOffsetsPartitionResponse;
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use kafka_protocol::messages::produce_response::PartitionProduceResponse;
+use kafka_protocol::messages::{
+    BrokerId, CreateTopicsRequest, DeleteTopicsRequest, FetchRequest, FindCoordinatorRequest,
+    GroupId, ListOffsetsRequest, MetadataRequest, ProduceRequest, TopicName,
+};
+use kafka_protocol::protocol::StrBytes;
+use uuid::Uuid;
+
+/// Kafka's error codes that the tests name.
+pub mod code {
+    pub const UNKNOWN_SERVER_ERROR: i16 = -1;
+    pub const NONE: i16 = 0;
+    pub const OFFSET_OUT_OF_RANGE: i16 = 1;
+    pub const CORRUPT_MESSAGE: i16 = 2;
+    pub const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
+    pub const MESSAGE_TOO_LARGE: i16 = 10;
+    pub const OFFSET_METADATA_TOO_LARGE: i16 = 12;
+    pub const INVALID_TOPIC: i16 = 17;
+    pub const INVALID_REQUIRED_ACKS: i16 = 21;
+    pub const ILLEGAL_GENERATION: i16 = 22;
+    pub const INCONSISTENT_GROUP_PROTOCOL: i16 = 23;
+    pub const INVALID_GROUP_ID: i16 = 24;
+    pub const UNKNOWN_MEMBER_ID: i16 = 25;
+    pub const INVALID_SESSION_TIMEOUT: i16 = 26;
+    pub const REBALANCE_IN_PROGRESS: i16 = 27;
+    pub const INVALID_TIMESTAMP: i16 = 32;
+    pub const UNSUPPORTED_VERSION: i16 = 35;
+    pub const TOPIC_ALREADY_EXISTS: i16 = 36;
+    pub const INVALID_PARTITIONS: i16 = 37;
+    pub const INVALID_REPLICATION_FACTOR: i16 = 38;
+    pub const INVALID_REPLICA_ASSIGNMENT: i16 = 39;
+    pub const INVALID_CONFIG: i16 = 40;
+    pub const INVALID_REQUEST: i16 = 42;
+    pub const POLICY_VIOLATION: i16 = 44;
+    pub const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;
+    pub const INVALID_PRODUCER_EPOCH: i16 = 47;
+    pub const NON_EMPTY_GROUP: i16 = 68;
+    pub const GROUP_ID_NOT_FOUND: i16 = 69;
+    pub const FETCH_SESSION_ID_NOT_FOUND: i16 = 70;
+    pub const INVALID_FETCH_SESSION_EPOCH: i16 = 71;
+    pub const FENCED_LEADER_EPOCH: i16 = 74;
+    pub const UNKNOWN_LEADER_EPOCH: i16 = 75;
+    pub const UNSUPPORTED_COMPRESSION_TYPE: i16 = 76;
+    pub const MEMBER_ID_REQUIRED: i16 = 79;
+    pub const FENCED_INSTANCE_ID: i16 = 82;
+    pub const GROUP_SUBSCRIBED_TO_TOPIC: i16 = 86;
+    pub const INVALID_RECORD: i16 = 87;
+    pub const UNKNOWN_TOPIC_ID: i16 = 100;
+    pub const INCONSISTENT_TOPIC_ID: i16 = 103;
+    pub const FETCH_SESSION_TOPIC_ID_ERROR: i16 = 106;
+}
+
+/// Versions that the helpers speak: the last ones by topic name.
+pub const PRODUCE: i16 = 11;
+pub const FETCH: i16 = 12;
+
+/// The time at which this process began, in milliseconds: one stamp for all batches.
+pub static NOW_MS: LazyLock<i64> = LazyLock::new(|| {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("a clock after 1970")
+        .as_millis() as i64
+});
+
+pub fn s(text: &str) -> StrBytes {
+    StrBytes::from_string(text.to_owned())
+}
+
+pub fn topic_name(name: &str) -> TopicName {
+    TopicName(s(name))
+}
+
+pub fn group_id(name: &str) -> GroupId {
+    GroupId(s(name))
+}
+
+pub fn connect(broker: &Broker) -> Connection {
+    Connection::open(broker.address()).expect("the broker accepts connections")
+}
+
+/// A batch of `count` small records, all at one fixed time.
+pub fn batch(count: usize) -> Batch {
+    Batch::small(count).at(*NOW_MS, &[])
+}
+
+/// Creates a topic with default settings and waits until it is served.
+pub fn create_topic(broker: &Broker, name: &str, partitions: i32) -> Uuid {
+    create_topic_with(broker, name, partitions, &[])
+}
+
+/// Creates a topic, waits until each partition answers for its leader, and gives its id.
+pub fn create_topic_with(
+    broker: &Broker,
+    name: &str,
+    partitions: i32,
+    config: &[(&str, &str)],
+) -> Uuid {
+    let mut connection = connect(broker);
+    let configs = config.iter().map(|(key, value)| {
+        CreatableTopicConfig::default()
+            .with_name(s(key))
+            .with_value(Some(s(value)))
+    });
+    let topic = CreatableTopic::default()
+        .with_name(topic_name(name))
+        .with_num_partitions(partitions)
+        .with_replication_factor(1)
+        .with_configs(configs.collect());
+    let request = CreateTopicsRequest::default()
+        .with_topics(vec![topic])
+        .with_timeout_ms(30_000);
+    let reply = connection
+        .call(7, &request)
+        .expect("CreateTopics is answered");
+    assert_eq!(
+        reply.topics[0].error_code,
+        code::NONE,
+        "create {name}: {reply:?}"
+    );
+    wait_until_served(broker, name, partitions);
+    reply.topics[0].topic_id
+}
+
+/// Waits until each partition of a topic answers for its leader.
+pub fn wait_until_served(broker: &Broker, name: &str, partitions: i32) {
+    let mut connection = connect(broker);
+    eventually(Duration::from_secs(30), "the topic is served", || {
+        (0..partitions)
+            .all(|p| list_offsets(&mut connection, name, p, -1).error_code == code::NONE)
+            .then_some(())
+    });
+}
+
+/// Deletes a topic and waits until the broker no longer knows it.
+pub fn delete_topic(broker: &Broker, name: &str) {
+    let mut connection = connect(broker);
+    let request = DeleteTopicsRequest::default()
+        .with_topic_names(vec![topic_name(name)])
+        .with_timeout_ms(30_000);
+    let reply = connection
+        .call(5, &request)
+        .expect("DeleteTopics is answered");
+    assert_eq!(
+        reply.responses[0].error_code,
+        code::NONE,
+        "delete {name}: {reply:?}"
+    );
+    eventually(Duration::from_secs(30), "the topic is gone", || {
+        let found = list_offsets(&mut connection, name, 0, -1).error_code;
+        (found == code::UNKNOWN_TOPIC_OR_PARTITION).then_some(())
+    });
+}
+
+/// The answer to Metadata for one topic, without creating it.
+pub fn metadata(
+    connection: &mut Connection,
+    name: &str,
+) -> kafka_protocol::messages::metadata_response::MetadataResponseTopic {
+    let request = MetadataRequest::default()
+        .with_allow_auto_topic_creation(false)
+        .with_topics(Some(vec![
+            MetadataRequestTopic::default().with_name(Some(topic_name(name))),
+        ]));
+    connection
+        .call(12, &request)
+        .expect("Metadata is answered")
+        .topics
+        .remove(0)
+}
+
+/// A produce request for partitions of one topic, acks=all.
+pub fn produce_request(topic: &str, parts: Vec<(i32, Bytes)>) -> ProduceRequest {
+    let parts = parts.into_iter().map(|(index, records)| {
+        PartitionProduceData::default()
+            .with_index(index)
+            .with_records(Some(records))
+    });
+    ProduceRequest::default()
+        .with_acks(-1)
+        .with_timeout_ms(30_000)
+        .with_topic_data(vec![
+            TopicProduceData::default()
+                .with_name(topic_name(topic))
+                .with_partition_data(parts.collect()),
+        ])
+}
+
+/// Produces bytes to a partition and gives that partition's answer.
+pub fn produce(
+    connection: &mut Connection,
+    topic: &str,
+    partition: i32,
+    records: Bytes,
+) -> PartitionProduceResponse {
+    produce_at(connection, PRODUCE, topic, partition, records)
+}
+
+/// As [`produce`], at a version.
+pub fn produce_at(
+    connection: &mut Connection,
+    version: i16,
+    topic: &str,
+    partition: i32,
+    records: Bytes,
+) -> PartitionProduceResponse {
+    let request = produce_request(topic, vec![(partition, records)]);
+    let mut reply = connection
+        .call(version, &request)
+        .expect("Produce is answered");
+    reply.responses.remove(0).partition_responses.remove(0)
+}
+
+/// Produces and insists on success; gives the base offset.
+pub fn produce_ok(connection: &mut Connection, topic: &str, partition: i32, records: Bytes) -> i64 {
+    let reply = produce(connection, topic, partition, records);
+    assert_eq!(reply.error_code, code::NONE, "{reply:?}");
+    reply.base_offset
+}
+
+/// One partition of a fetch request.
+pub fn fetch_partition(partition: i32, fetch_offset: i64) -> FetchPartition {
+    FetchPartition::default()
+        .with_partition(partition)
+        .with_fetch_offset(fetch_offset)
+        .with_partition_max_bytes(1 << 20)
+}
+
+/// A fetch request without a session that does not wait.
+pub fn fetch_request(topic: &str, partitions: Vec<FetchPartition>) -> FetchRequest {
+    FetchRequest::default()
+        .with_replica_id(BrokerId(-1))
+        .with_max_wait_ms(0)
+        .with_min_bytes(1)
+        .with_max_bytes(50 << 20)
+        .with_session_epoch(-1)
+        .with_topics(vec![
+            FetchTopic::default()
+                .with_topic(topic_name(topic))
+                .with_partitions(partitions),
+        ])
+}
+
+/// Fetches one partition without a session and without waiting.
+pub fn fetch(
+    connection: &mut Connection,
+    topic: &str,
+    partition: i32,
+    fetch_offset: i64,
+) -> PartitionData {
+    let request = fetch_request(topic, vec![fetch_partition(partition, fetch_offset)]);
+    let mut reply = connection.call(FETCH, &request).expect("Fetch is answered");
+    assert_eq!(reply.error_code, code::NONE, "{reply:?}");
+    reply.responses.remove(0).partitions.remove(0)
+}
+
+/// Asks for one special or real timestamp.
+pub fn list_offsets(
+    connection: &mut Connection,
+    topic: &str,
+    partition: i32,
+    timestamp: i64,
+) -> ListOffsetsPartitionResponse {
+    let request = list_offsets_request(topic, partition, timestamp);
+    let mut reply = connection
+        .call(9, &request)
+        .expect("ListOffsets is answered");
+    reply.topics.remove(0).partitions.remove(0)
+}
+
+pub fn list_offsets_request(topic: &str, partition: i32, timestamp: i64) -> ListOffsetsRequest {
+    let part = ListOffsetsPartition::default()
+        .with_partition_index(partition)
+        .with_timestamp(timestamp);
+    ListOffsetsRequest::default()
+        .with_replica_id(BrokerId(-1))
+        .with_topics(vec![
+            ListOffsetsTopic::default()
+                .with_name(topic_name(topic))
+                .with_partitions(vec![part]),
+        ])
+}
+
+/// The base offsets and last offsets of the whole batches in fetched bytes.
+pub fn batch_ranges(mut records: &[u8]) -> Vec<(i64, i64)> {
+    let mut ranges = Vec::new();
+    while records.len() >= 61 {
+        let base = i64::from_be_bytes(records[..8].try_into().expect("8 bytes"));
+        let length = i32::from_be_bytes(records[8..12].try_into().expect("4 bytes")) as usize + 12;
+        let delta = i32::from_be_bytes(records[23..27].try_into().expect("4 bytes"));
+        if records.len() < length {
+            break;
+        }
+        ranges.push((base, base + i64::from(delta)));
+        records = &records[length..];
+    }
+    ranges
+}
+
+/// Waits until the group coordinator is there: the first look-up creates its topic.
+pub fn wait_for_coordinator(broker: &Broker, group: &str) {
+    let mut connection = connect(broker);
+    let request = FindCoordinatorRequest::default().with_coordinator_keys(vec![s(group)]);
+    eventually(Duration::from_secs(60), "the coordinator answers", || {
+        let reply = connection
+            .call(4, &request)
+            .expect("FindCoordinator is answered");
+        (reply.coordinators[0].error_code == code::NONE).then_some(())
+    });
+    // It may still be loading.
+    let request = kafka_protocol::messages::HeartbeatRequest::default()
+        .with_group_id(group_id(group))
+        .with_member_id(s("nobody"));
+    eventually(Duration::from_secs(60), "the group is loaded", || {
+        let reply = connection.call(3, &request).expect("Heartbeat is answered");
+        (reply.error_code == code::UNKNOWN_MEMBER_ID).then_some(())
+    });
+}

@@ -4,7 +4,13 @@
 //! see the crate's documentation for `BROKER`, which chooses the broker.
 
 mod compare;
+mod fetch;
+mod offsets;
+mod pipelining;
+mod process;
+mod produce;
 mod requests;
 mod requests_admin;
+mod sessions;
 mod support;
 mod versions;

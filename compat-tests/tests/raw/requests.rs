@@ -530,7 +530,13 @@ fn api_versions(version: i16) -> Vec<Variant> {
 }
 
 fn init_producer_id(version: i16) -> Vec<Variant> {
-    let plain = || InitProducerIdRequest::default().with_transaction_timeout_ms(60_000);
+    let plain = || {
+        InitProducerIdRequest::default()
+            .with_transactional_id(None)
+            .with_transaction_timeout_ms(60_000)
+            .with_producer_id(ProducerId(-1))
+            .with_producer_epoch(-1)
+    };
     let mut out = vec![
         ("idempotent", RequestKind::InitProducerId(plain())),
         (

@@ -20,6 +20,9 @@ pub mod records;
 pub mod replay;
 pub mod topic_name;
 
+#[cfg(test)]
+mod tests;
+
 pub use apply::ApplyError;
 pub use delta::ClusterDelta;
 pub use error::ClusterError;

@@ -1,6 +1,8 @@
 //! Brokers as clients see them: where they are reached over the listener that the client came in on, and which
 //! replicas of a partition are offline.
 
+use std::collections::HashSet;
+
 use highwater_replication::cluster::{BrokerRegistration, ClusterImage, PartitionImage};
 use highwater_storage::BrokerId;
 use kafka_protocol::messages;
@@ -66,16 +68,13 @@ fn node(broker: &Broker, ctx: &RequestContext, registration: &BrokerRegistration
     })
 }
 
-/// Whether a client of `ctx`'s listener can reach the broker.
-pub(super) fn is_reachable(
-    broker: &Broker,
-    ctx: &RequestContext,
-    image: &ClusterImage,
-    id: BrokerId,
-) -> bool {
-    image.broker(id).is_some_and(|registration| {
-        !registration.fenced && node(broker, ctx, registration).is_some()
-    })
+/// The brokers that a client can reach and that are not fenced, as a set for look-ups.
+pub(super) fn reachable(nodes: &[Node]) -> HashSet<BrokerId> {
+    nodes
+        .iter()
+        .filter(|node| !node.is_fenced)
+        .map(|node| BrokerId(node.id.0))
+        .collect()
 }
 
 /// Replicas whose broker is gone or fenced.

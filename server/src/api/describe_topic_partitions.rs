@@ -1,6 +1,6 @@
 //! DescribeTopicPartitions: topics page by page, with eligible leader replicas (KIP-966).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use highwater_replication::cluster::{ClusterImage, PartitionImage, TopicImage, topic_name};
@@ -13,7 +13,7 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 
-use super::cluster_nodes::{ALL_TOPIC_OPERATIONS, broker_ids, is_reachable, offline_replicas};
+use super::cluster_nodes::{ALL_TOPIC_OPERATIONS, broker_ids, nodes, offline_replicas, reachable};
 use super::{Reply, RequestContext};
 use crate::broker::Broker;
 
@@ -40,8 +40,8 @@ pub(crate) fn handle(
     let limit = broker.config.current().max_request_partition_size_limit;
     let image = broker.image();
     let mut page = Page {
-        broker,
         ctx,
+        reachable: reachable(&nodes(broker, ctx, &image, false)),
         image: &image,
         remaining: request.response_partition_limit.min(limit).max(1) as usize,
         topics: Vec::new(),
@@ -87,9 +87,10 @@ fn refuse(ctx: &RequestContext, request: &DescribeTopicPartitionsRequest) -> Rep
 
 /// A response that fills up.
 struct Page<'a> {
-    broker: &'a Arc<Broker>,
     ctx: &'a RequestContext,
     image: &'a ClusterImage,
+    /// Brokers that this client can reach.
+    reachable: HashSet<highwater_storage::BrokerId>,
     /// Partitions that still fit.
     remaining: usize,
     topics: Vec<DescribeTopicPartitionsResponseTopic>,
@@ -149,7 +150,7 @@ impl Page<'_> {
     ) -> DescribeTopicPartitionsResponsePartition {
         let leader = partition
             .leader
-            .filter(|leader| is_reachable(self.broker, self.ctx, self.image, *leader));
+            .filter(|leader| self.reachable.contains(leader));
         let error = match (partition.leader, leader) {
             (_, Some(_)) => 0,
             (Some(_), None) => ResponseError::ListenerNotFound.code(),

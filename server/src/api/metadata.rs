@@ -14,7 +14,7 @@ use kafka_protocol::messages::{BrokerId, MetadataRequest, MetadataResponse, Topi
 use kafka_protocol::protocol::StrBytes;
 
 use super::cluster_nodes::{
-    ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, broker_ids, is_reachable, nodes, offline_replicas,
+    ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, broker_ids, nodes, offline_replicas, reachable,
 };
 use super::{CloseReason, Reply, RequestContext};
 use crate::broker::Broker;
@@ -42,9 +42,11 @@ pub(crate) fn handle(
         return refuse(ctx, &request, error);
     }
     let image = broker.image();
+    let nodes = nodes(broker, ctx, &image, false);
     let view = View {
         broker,
         ctx,
+        reachable: reachable(&nodes),
         image: &image,
         with_operations: request.include_topic_authorized_operations,
     };
@@ -58,7 +60,7 @@ pub(crate) fn handle(
         }
         Some(topics) => view.topics_by_name(topics, request.allow_auto_topic_creation),
     };
-    let brokers = nodes(broker, ctx, &image, false).into_iter().map(|node| {
+    let brokers = nodes.into_iter().map(|node| {
         MetadataResponseBroker::default()
             .with_node_id(node.id)
             .with_host(node.host)
@@ -117,6 +119,8 @@ struct View<'a> {
     broker: &'a Arc<Broker>,
     ctx: &'a RequestContext,
     image: &'a Arc<ClusterImage>,
+    /// Brokers that this client can reach.
+    reachable: HashSet<highwater_storage::BrokerId>,
     with_operations: bool,
 }
 
@@ -210,8 +214,7 @@ impl View<'_> {
     }
 
     fn partition(&self, index: i32, partition: &PartitionImage) -> MetadataResponsePartition {
-        let reachable =
-            |id: highwater_storage::BrokerId| is_reachable(self.broker, self.ctx, self.image, id);
+        let reachable = |id: highwater_storage::BrokerId| self.reachable.contains(&id);
         let mut replicas = broker_ids(&partition.replicas);
         let mut isr = broker_ids(&partition.isr);
         let leader = partition.leader.filter(|leader| reachable(*leader));

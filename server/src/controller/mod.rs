@@ -21,6 +21,9 @@ mod snapshot;
 mod start;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use highwater_replication::cluster::ApplyError;

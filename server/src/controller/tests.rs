@@ -1,0 +1,362 @@
+//! The controller on real files.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use highwater_replication::cluster::brokers::BrokerRegistrationRequest;
+use highwater_replication::cluster::configs::ConfigRules;
+use highwater_replication::cluster::create_topics::{NewTopic, TopicDefaults, create_topics};
+use highwater_replication::cluster::{
+    ClusterError, ClusterImage, ConfigMap, ConfigResource, ResourceType,
+};
+use highwater_storage::{BrokerId, LogManager, LogManagerSettings, TopicId};
+use uuid::Uuid;
+
+use super::writer::now_ms;
+use super::*;
+
+const CLUSTER_ID: &str = "5L6g3nShT-eMCtK--X86sw";
+
+struct AnyConfig;
+
+impl ConfigRules for AnyConfig {
+    fn is_list(&self, _: ResourceType, _: &str) -> bool {
+        false
+    }
+    fn default_value(&self, _: ResourceType, _: &str) -> Option<String> {
+        None
+    }
+    fn validate(
+        &self,
+        _: &ConfigResource,
+        _: &ConfigMap,
+        _: &ConfigMap,
+    ) -> Result<(), ClusterError> {
+        Ok(())
+    }
+}
+
+fn open(dir: &Path) -> (LogManager, RecoveredMetadata) {
+    let settings = LogManagerSettings {
+        log_dirs: vec![dir.to_owned()],
+        ..LogManagerSettings::default()
+    };
+    let logs = LogManager::open(settings).expect("the directory opens");
+    let log = logs
+        .get_or_create(
+            &metadata_topic_partition(),
+            Some(metadata_topic_id()),
+            metadata_log_config(),
+            now_ms(),
+        )
+        .expect("the metadata log opens");
+    let recovered = RecoveredMetadata::replay(log, CLUSTER_ID).expect("the metadata log replays");
+    (logs, recovered)
+}
+
+fn settings(last_stop_was_clean: bool) -> ControllerSettings {
+    ControllerSettings {
+        registration: BrokerRegistrationRequest {
+            id: BrokerId(1),
+            incarnation_id: Uuid::new_v4(),
+            end_points: Vec::new(),
+            features: supported_features(),
+            rack: None,
+            log_dirs: vec![Uuid::from_u128(7)],
+        },
+        min_insync_replicas: 1,
+        last_stop_was_clean,
+        max_bytes_between_snapshots: u64::MAX,
+    }
+}
+
+fn start(dir: &Path) -> (LogManager, Controller) {
+    let (logs, recovered) = open(dir);
+    (
+        logs,
+        recovered
+            .start(settings(true), Vec::new())
+            .expect("the controller starts"),
+    )
+}
+
+/// Waits for a request on this thread.
+fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime")
+        .block_on(future)
+}
+
+async fn create(
+    handle: &ControllerHandle,
+    name: &str,
+    partitions: i32,
+) -> Result<TopicId, ClusterError> {
+    let topic = NewTopic {
+        name: name.to_owned(),
+        num_partitions: partitions,
+        replication_factor: 1,
+        assignments: Vec::new(),
+        configs: Vec::new(),
+    };
+    let defaults = TopicDefaults {
+        num_partitions: 1,
+        replication_factor: 1,
+    };
+    let submitted = handle.submit(move |image, _| {
+        let created = create_topics(image, &[topic], defaults, &AnyConfig, &mut TopicId::random);
+        let (records, mut results) = created.expect("not refused as a whole");
+        Decision {
+            records,
+            response: results.remove(0).1,
+        }
+    });
+    submitted
+        .await
+        .expect("the controller answers")
+        .map(|created| created.topic_id)
+}
+
+#[test]
+fn a_new_cluster_begins_with_features_and_the_registered_unfenced_broker() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_logs, controller) = start(dir.path());
+    let image = controller.handle().image();
+    assert_eq!(image.feature_level("metadata.version"), 33);
+    assert!(image.is_active(BrokerId(1)));
+    assert_eq!(
+        image.broker(BrokerId(1)).expect("registered").epoch,
+        controller.handle().broker_epoch()
+    );
+    assert_eq!(
+        image
+            .configs(&ConfigResource::default_broker())
+            .expect("set")["min.insync.replicas"],
+        "1"
+    );
+    assert_eq!(image.epoch(), 1);
+    controller.stop();
+}
+
+#[test]
+fn what_was_answered_is_there_after_a_restart_without_a_clean_stop() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (logs, controller) = start(dir.path());
+    let ids = block_on(async {
+        let handle = controller.handle();
+        let ids = (create(handle, "a", 3).await, create(handle, "b", 1).await);
+        assert_eq!(
+            create(handle, "a", 3).await,
+            Err(ClusterError::TopicAlreadyExists("a".to_owned()))
+        );
+        ids
+    });
+    let before = controller.handle().image();
+    controller.stop();
+    // Nothing else is closed or flushed.
+    drop(logs);
+    let (_logs, recovered) = open(dir.path());
+    assert_eq!(**recovered.image(), *before);
+    assert_eq!(
+        recovered.image().topic("a").map(|topic| topic.id),
+        ids.0.ok()
+    );
+    assert_eq!(
+        recovered.image().topic("b").map(|topic| topic.id),
+        ids.1.ok()
+    );
+}
+
+#[test]
+fn each_start_begins_a_higher_epoch_and_registers_a_higher_broker_epoch() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut last = (0, -1);
+    for _ in 0..3 {
+        let (logs, controller) = start(dir.path());
+        let now = (
+            controller.handle().image().epoch(),
+            controller.handle().broker_epoch().0,
+        );
+        assert!(now.0 > last.0 && now.1 > last.1, "{now:?} after {last:?}");
+        last = now;
+        controller.stop();
+        drop(logs);
+    }
+}
+
+#[test]
+fn leader_epochs_rise_after_an_unclean_stop_only() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (logs, controller) = start(dir.path());
+    block_on(create(controller.handle(), "a", 2)).expect("created");
+    controller.stop();
+    drop(logs);
+    for (clean, expected) in [(true, 0), (false, 1), (true, 1)] {
+        let (logs, recovered) = open(dir.path());
+        let controller = recovered
+            .start(settings(clean), Vec::new())
+            .expect("starts");
+        let image = controller.handle().image();
+        for partition in &image.topic("a").expect("the topic").partitions {
+            assert_eq!(
+                (partition.leader, partition.leader_epoch.0),
+                (Some(BrokerId(1)), expected)
+            );
+        }
+        controller.stop();
+        drop(logs);
+    }
+}
+
+#[test]
+fn concurrent_requests_are_judged_one_after_the_other() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_logs, controller) = start(dir.path());
+    let created = block_on(async {
+        let creations = (0..50).map(|_| create(controller.handle(), "same", 1));
+        futures_util::future::join_all(creations).await
+    });
+    assert_eq!(created.iter().filter(|result| result.is_ok()).count(), 1);
+    controller.stop();
+}
+
+#[test]
+fn subscribers_have_seen_a_change_before_its_response() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_logs, recovered) = open(dir.path());
+    let seen = Arc::new(AtomicUsize::new(0));
+    let subscriber: MetadataSubscriber = {
+        let seen = seen.clone();
+        Box::new(move |image: &Arc<ClusterImage>, delta| {
+            assert!(
+                delta
+                    .created_topics
+                    .iter()
+                    .all(|id| image.topic_by_id(*id).is_some())
+            );
+            seen.fetch_add(delta.created_topics.len(), Ordering::SeqCst);
+        })
+    };
+    let controller = recovered
+        .start(settings(true), vec![subscriber])
+        .expect("starts");
+    block_on(async {
+        for (count, name) in ["a", "b", "c"].into_iter().enumerate() {
+            create(controller.handle(), name, 1).await.expect("created");
+            assert_eq!(seen.load(Ordering::SeqCst), count + 1);
+            assert!(controller.handle().image().topic(name).is_some());
+        }
+    });
+    controller.stop();
+}
+
+#[test]
+fn a_snapshot_replaces_the_log_before_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (logs, recovered) = open(dir.path());
+    let settings = ControllerSettings {
+        max_bytes_between_snapshots: 2_000,
+        ..settings(true)
+    };
+    let controller = recovered.start(settings, Vec::new()).expect("starts");
+    block_on(async {
+        for topic in 0..40 {
+            create(controller.handle(), &format!("topic-{topic}"), 2)
+                .await
+                .expect("created");
+        }
+    });
+    let before = controller.handle().image();
+    controller.stop();
+    drop(logs);
+    let metadata_dir = dir.path().join("__cluster_metadata-0");
+    let snapshots = snapshot::list(&metadata_dir).expect("listed");
+    let [only] = snapshots.as_slice() else {
+        panic!("{snapshots:?}")
+    };
+    assert!(only.end_offset > 50, "{only:?}");
+    let (_logs, recovered) = open(dir.path());
+    assert_eq!(**recovered.image(), *before);
+    assert!(
+        recovered.bytes_since_snapshot < 4_000,
+        "{}",
+        recovered.bytes_since_snapshot
+    );
+}
+
+#[test]
+fn a_snapshot_without_its_footer_or_with_a_flipped_byte_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (logs, controller) = start(dir.path());
+    let image = controller.handle().image();
+    controller.stop();
+    drop(logs);
+    let id = snapshot::write(dir.path(), &image, 5, 6).expect("written");
+    let (read, timestamp_ms) = snapshot::read(dir.path(), &id, CLUSTER_ID).expect("read");
+    assert_eq!((read, timestamp_ms), (ClusterImage::clone(&image), 6));
+    let path = dir
+        .path()
+        .join(format!("{:020}-{:010}.checkpoint", id.end_offset, id.epoch));
+    let content = std::fs::read(&path).expect("the file");
+    std::fs::write(&path, &content[..content.len() - 75]).expect("written");
+    assert!(matches!(
+        snapshot::read(dir.path(), &id, CLUSTER_ID),
+        Err(ControllerError::Corrupt { .. })
+    ));
+    let mut flipped = content.clone();
+    flipped[200] ^= 1;
+    std::fs::write(&path, &flipped).expect("written");
+    assert!(snapshot::read(dir.path(), &id, CLUSTER_ID).is_err());
+}
+
+#[test]
+fn producer_ids_are_never_given_out_twice_over_restarts() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut last = -1;
+    for _ in 0..3 {
+        let (logs, controller) = start(dir.path());
+        let ids = ProducerIdManager::new(controller.handle().clone());
+        block_on(async {
+            for _ in 0..1_500 {
+                let id = ids.next_producer_id().await.expect("an id");
+                assert!(id > last, "{id} after {last}");
+                last = id;
+            }
+        });
+        controller.stop();
+        drop(logs);
+    }
+    assert!(last < 6_000);
+}
+
+#[test]
+fn a_closure_that_panics_answers_and_changes_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_logs, controller) = start(dir.path());
+    let offset = controller.handle().image().offset();
+    let submitted = controller
+        .handle()
+        .submit(|_, _| -> Decision<()> { panic!("a fault in a judgement") });
+    assert!(matches!(
+        block_on(submitted),
+        Err(ControllerError::Panicked)
+    ));
+    assert_eq!(controller.handle().image().offset(), offset);
+    block_on(create(controller.handle(), "a", 1)).expect("the controller goes on");
+    controller.stop();
+}
+
+#[test]
+fn requests_after_the_stop_are_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_logs, controller) = start(dir.path());
+    let handle = controller.handle().clone();
+    controller.stop();
+    let submitted = handle.submit(|_, _| Decision::unchanged(()));
+    assert!(matches!(
+        block_on(submitted),
+        Err(ControllerError::Stopping)
+    ));
+}

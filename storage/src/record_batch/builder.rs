@@ -235,17 +235,13 @@ impl RecordBatchBuilder {
     /// # Errors
     /// What the codec reports, and [`BatchError::InvalidLength`] above 2 GiB.
     pub fn build(self) -> Result<Bytes, BatchError> {
+        // A batch without records has nothing to compress.
         let codec = match self.records_count {
-            // A batch without records has nothing to compress.
-            0 => CompressionCodec {
-                compression: self.codec.compression,
-                level: None,
-            },
+            0 => CompressionCodec::default(),
             _ => self.codec,
         };
         let payload = match codec.compression {
             Compression::None => self.records,
-            _ if self.records_count == 0 => self.records,
             _ => compress(codec, &self.records)?,
         };
         let batch_length = BATCH_HEADER_BYTES - LOG_OVERHEAD_BYTES + payload.len();

@@ -104,7 +104,8 @@ impl BatchHeader {
         Ok(parsed)
     }
 
-    fn read(b: &[u8; BATCH_HEADER_BYTES]) -> Self {
+    /// Reads all fields, checking nothing.
+    pub(crate) fn read(b: &[u8; BATCH_HEADER_BYTES]) -> Self {
         Self {
             base_offset: i64::from_be_bytes(array(b, 0)),
             batch_length: i32::from_be_bytes(array(b, 8)),
@@ -309,13 +310,7 @@ pub(crate) fn set_max_timestamp(
     let body_bytes = (i64::from(batch_length) + LOG_OVERHEAD_BYTES as i64
         - BATCH_HEADER_BYTES as i64)
         .max(0) as usize;
-    let crc = crc32c::crc32c_combine(before ^ after, stored, body_bytes);
-    // `crc32c_combine` returns its first argument for an empty second part.
-    let crc = if body_bytes == 0 {
-        stored ^ before ^ after
-    } else {
-        crc
-    };
+    let crc = stored ^ super::crc_shift::append_zeros(before ^ after, body_bytes);
     header[CRC_AT..CRC_AT + 4].copy_from_slice(&crc.to_be_bytes());
 }
 

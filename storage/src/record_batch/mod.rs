@@ -16,9 +16,12 @@ mod batches;
 mod builder;
 mod codec;
 mod control;
+mod crc_shift;
 mod error;
 mod header;
 mod record;
+mod scan;
+mod validation;
 mod varint;
 
 pub use batches::Batches;
@@ -32,5 +35,12 @@ pub use header::{
 };
 pub use record::{Record, RecordHeader, RecordIter, decode_records};
 
+pub use validation::{ValidatedBatch, ValidationRules, validate_produced};
+
 pub(crate) use header::{decrement_sequence, increment_sequence};
 pub(crate) use record::RawRecord;
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod validation_tests;

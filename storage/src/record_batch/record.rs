@@ -52,6 +52,8 @@ pub fn decode_records(batch: &Bytes, limits: DecompressLimits) -> Result<RecordI
     let payload = batch.slice(BATCH_HEADER_BYTES..size);
     let records = match header.compression()? {
         Compression::None => payload,
+        // Nobody compresses the records of a batch that compaction has emptied.
+        _ if header.records_count == 0 && payload.is_empty() => payload,
         codec => Bytes::from(decompress(codec, &payload, limits)?),
     };
     RecordIter::new(&header, records)

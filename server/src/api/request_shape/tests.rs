@@ -8,6 +8,7 @@ use kafka_protocol::protocol::Message;
 use proptest::prelude::*;
 
 use super::*;
+use crate::api::table::DecodeError;
 
 /// A request with one element in every array, and where its counts are.
 #[derive(Default)]
@@ -169,6 +170,31 @@ fn a_count_that_the_request_cannot_hold_never_passes_for_any_array_of_any_reques
         }
     }
     assert!(arrays > 300, "{arrays} arrays");
+}
+
+#[test]
+fn an_api_that_is_served_refuses_a_count_of_2_to_the_31_in_any_array_of_any_version() {
+    for entry in crate::api::apis() {
+        let shape = SHAPES
+            .iter()
+            .find(|shape| shape.api_key == entry.key)
+            .unwrap();
+        for version in entry.min_version..=entry.max_version {
+            let sample = Sample::of(shape, version);
+            let whole = (entry.decode)(version, Bytes::from(sample.bytes.clone()));
+            assert!(whole.is_ok(), "{} v{version}: {whole:?}", entry.name);
+            for place in &sample.counts {
+                let lying = Bytes::from(sample.with_count(*place, i32::MAX as u32));
+                let refused = (entry.decode)(version, lying);
+                let is_shape = matches!(refused, Err(DecodeError::Shape(_)));
+                assert!(
+                    is_shape,
+                    "{} v{version} at {place}: {refused:?}",
+                    entry.name
+                );
+            }
+        }
+    }
 }
 
 #[test]

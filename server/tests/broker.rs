@@ -12,7 +12,7 @@ use highwater::broker::RunningBroker;
 use highwater::config::{DynamicConfig, StaticConfig};
 use highwater::log_dirs;
 use kafka_protocol::messages::*;
-use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
+use kafka_protocol::protocol::{Decodable, HeaderVersion, Request, StrBytes};
 use tokio::runtime::Runtime;
 
 struct Started {

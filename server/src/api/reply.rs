@@ -263,3 +263,63 @@ impl ResponseWriter {
 pub(crate) fn response_header_version<Response: HeaderVersion>(api_version: i16) -> i16 {
     Response::header_version(api_version)
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::BufMut;
+    use kafka_protocol::messages::ApiVersionsResponse;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_frame_with_spliced_pieces_is_the_frame_in_one_piece(
+            parts in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..2000), any::<bool>()), 0..8),
+        ) {
+            let mut writer = ResponseWriter::new(77, 1, 16);
+            let mut expected = vec![0, 0, 0, 77, 0];
+            for (bytes, is_spliced) in parts {
+                expected.extend_from_slice(&bytes);
+                if is_spliced {
+                    writer.splice(Bytes::from(bytes));
+                } else {
+                    writer.buffer().put_slice(&bytes);
+                }
+                prop_assert_eq!(writer.len(), 4 + expected.len());
+            }
+            let body = writer.finish();
+            let length = (expected.len() as i32).to_be_bytes();
+            prop_assert_eq!(body.len(), 4 + expected.len());
+            prop_assert_eq!(body.to_vec(), [&length[..], &expected].concat());
+            let pieces: Vec<Bytes> = body.into_pieces().collect();
+            prop_assert_eq!(pieces.concat(), [&length[..], &expected].concat());
+        }
+    }
+
+    #[test]
+    fn records_are_sent_from_where_they_are() {
+        let records = Bytes::from(vec![7; 10_000]);
+        let mut writer = ResponseWriter::new(1, 0, 16);
+        writer.splice(records.clone());
+        writer.buffer().put_u8(0);
+        let pieces: Vec<Bytes> = writer.finish().into_pieces().collect();
+        assert_eq!(pieces.len(), 3);
+        assert_eq!(pieces[1].as_ptr(), records.as_ptr());
+    }
+
+    #[test]
+    fn a_response_that_its_version_cannot_carry_is_unencodable() {
+        let mut writer = ResponseWriter::new(1, 0, 16);
+        let (response, unknown_version) = (ApiVersionsResponse::default(), 99);
+        writer.put(&response, unknown_version);
+        assert!(writer.finish().is_unencodable());
+    }
+
+    #[test]
+    fn close_reasons_are_listed_in_the_order_of_their_numbers() {
+        for (number, reason) in CloseReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, number, "{reason}");
+        }
+    }
+}

@@ -70,7 +70,9 @@ impl ProducerStateEntry {
         }
     }
 
-    /// An entry of which the last batch alone is known.
+    /// An entry of which the last batch alone is known. One that begins with sequence 0 is taken for
+    /// the epoch's first: if sequences have wrapped just then, a repetition of an older batch is out
+    /// of order instead of a duplicate, which is as safe.
     pub(super) fn restored(
         producer_epoch: i16,
         coordinator_epoch: i32,

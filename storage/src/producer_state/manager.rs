@@ -10,8 +10,8 @@ use super::snapshot::{ProducerSnapshot, SnapshotEntry};
 use crate::errors::AppendError;
 use crate::log::AppendOrigin;
 use crate::record_batch::{
-    BATCH_HEADER_BYTES, BatchHeader, ControlRecord, EndTransactionMarker, NO_SEQUENCE, RawRecord,
-    increment_sequence,
+    BATCH_HEADER_BYTES, BatchHeader, ControlRecord, EndTransactionMarker, NO_PRODUCER_EPOCH,
+    NO_SEQUENCE, RawRecord, increment_sequence,
 };
 use crate::types::TopicPartition;
 
@@ -397,7 +397,11 @@ fn is_expired(entry: &ProducerStateEntry, now_ms: i64, expiration_ms: i64) -> bo
 }
 
 /// Whether the batch follows on what is known: in the same epoch the next sequence, in a new one 0.
+/// A producer without an epoch may start anywhere, as an unknown one.
 fn is_in_sequence(entry: &ProducerStateEntry, header: &BatchHeader) -> bool {
+    if entry.producer_epoch == NO_PRODUCER_EPOCH {
+        return true;
+    }
     if header.producer_epoch != entry.producer_epoch {
         return header.base_sequence == 0;
     }
@@ -424,3 +428,6 @@ fn read_marker(batch: &[u8]) -> Result<Option<EndTransactionMarker>, AppendError
         ControlRecord::Other { .. } => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests;

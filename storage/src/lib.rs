@@ -2,12 +2,16 @@
 //!
 //! Knows files, bytes, offsets and epochs. Knows no sockets, brokers, ISR or requests; nothing here is async.
 
+mod checkpoint;
 pub mod errors;
+mod index;
+mod leader_epoch_cache;
 pub mod log;
 pub mod log_config;
 pub mod log_manager;
 pub mod producer_state;
 pub mod record_batch;
+mod mapped_file;
 pub mod types;
 
 pub use errors::{AppendError, ReadError, RecordError, StorageError};

@@ -528,8 +528,7 @@ pub static TOPIC_CONFIG_KEYS: &[TopicConfigKey] = &[
         Limits::Between(1, 17),
         [synonym("compression.lz4.level")],
         set!(Int, compression_lz4_level),
-        "The level used when the broker compresses with LZ4.",
-        Support::DefaultOnly("the LZ4 encoder has one level")
+        "The level used when the broker compresses with LZ4."
     ),
     key!(
         "compression.zstd.level",

@@ -112,7 +112,6 @@ fn values_that_nothing_would_act_on_are_refused() {
         ("errors.deadletterqueue.group.enable", "true"),
         ("leader.replication.throttled.replicas", "*"),
         ("follower.replication.throttled.replicas", "0:1"),
-        ("compression.lz4.level", "1"),
     ];
     for (key, value) in table {
         assert!(

@@ -9,9 +9,10 @@ mod leader_epoch_cache;
 pub mod log;
 pub mod log_config;
 pub mod log_manager;
+mod mapped_file;
 pub mod producer_state;
 pub mod record_batch;
-mod mapped_file;
+mod segment;
 pub mod types;
 
 pub use errors::{AppendError, ReadError, RecordError, StorageError};

@@ -69,8 +69,15 @@ fn invalid(reason: String) -> io::Error {
 pub(crate) struct TransactionIndex {
     file: MappedFile,
     base_offset: i64,
-    /// The whole file, once it was needed.
-    entries: Mutex<Option<Arc<Vec<AbortedTxn>>>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The whole index, once it was needed.
+    entries: Option<Arc<Vec<AbortedTxn>>>,
+    /// How many of the entries are not in the file, for want of space. They are never forgotten.
+    unwritten: usize,
 }
 
 impl TransactionIndex {
@@ -78,7 +85,7 @@ impl TransactionIndex {
         Self {
             file: MappedFile::new(dir, name),
             base_offset,
-            entries: Mutex::new(None),
+            state: Mutex::default(),
         }
     }
 
@@ -86,27 +93,37 @@ impl TransactionIndex {
         self.file.path()
     }
 
+    /// The index of a segment without a file.
+    pub(crate) fn assume_empty(&self) {
+        *self.state.lock() = State {
+            entries: Some(Arc::default()),
+            unwritten: 0,
+        };
+    }
+
     /// The index of a new segment: empty, whatever file lies there.
     pub(crate) fn create(&self) -> io::Result<()> {
-        let mut entries = self.entries.lock();
         self.file.close();
         match std::fs::remove_file(self.path()) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        *entries = Some(Arc::default());
+        self.assume_empty();
         Ok(())
     }
 
     /// All entries, in order of their markers.
     pub(crate) fn entries(&self) -> io::Result<Arc<Vec<AbortedTxn>>> {
-        let mut entries = self.entries.lock();
-        if let Some(entries) = &*entries {
+        self.load(&mut self.state.lock())
+    }
+
+    fn load(&self, state: &mut State) -> io::Result<Arc<Vec<AbortedTxn>>> {
+        if let Some(entries) = &state.entries {
             return Ok(Arc::clone(entries));
         }
         let read = Arc::new(self.read()?);
-        *entries = Some(Arc::clone(&read));
+        state.entries = Some(Arc::clone(&read));
         Ok(read)
     }
 
@@ -140,29 +157,43 @@ impl TransactionIndex {
         self.entries().is_ok()
     }
 
-    /// Adds a transaction whose marker was appended. Written at once: nothing else would bring it back but a
-    /// scan of the log.
+    /// Adds a transaction whose marker was appended. It is written at once; where that fails it stays in memory
+    /// and is tried again by [`Self::write_pending`].
     pub(crate) fn append(&self, entry: AbortedTxn) -> io::Result<()> {
-        let known = self.entries()?;
-        if known
-            .last()
-            .is_some_and(|last| last.last_offset >= entry.last_offset)
-        {
-            return Err(invalid(format!("{entry:?} does not follow the last entry")));
-        }
-        let mut bytes = Vec::with_capacity(ENTRY_BYTES);
-        entry.encode(&mut bytes);
-        self.file.open_or_create()?;
-        self.file.write_at(
-            (known.len() * ENTRY_BYTES) as u64,
-            &mut [IoSlice::new(&bytes)],
-        )?;
-        drop(known);
-        let mut entries = self.entries.lock();
-        if let Some(entries) = &mut *entries {
+        let mut state = self.state.lock();
+        drop(self.load(&mut state)?);
+        if let Some(entries) = &mut state.entries {
             Arc::make_mut(entries).push(entry);
         }
+        state.unwritten += 1;
+        if let Err(error) = self.write(&mut state) {
+            tracing::warn!(index = %self.path().display(), %error, "cannot write an aborted transaction, trying again later");
+        }
         Ok(())
+    }
+
+    fn write(&self, state: &mut State) -> io::Result<()> {
+        let Some(entries) = &state.entries else {
+            return Ok(());
+        };
+        if state.unwritten == 0 {
+            return Ok(());
+        }
+        let written = entries.len() - state.unwritten;
+        let mut bytes = Vec::with_capacity(state.unwritten * ENTRY_BYTES);
+        entries[written..]
+            .iter()
+            .for_each(|entry| entry.encode(&mut bytes));
+        self.file.open_or_create()?;
+        self.file
+            .write_at((written * ENTRY_BYTES) as u64, &mut [IoSlice::new(&bytes)])?;
+        state.unwritten = 0;
+        Ok(())
+    }
+
+    /// Writes what could not be written before.
+    pub(crate) fn write_pending(&self) -> io::Result<()> {
+        self.write(&mut self.state.lock())
     }
 
     /// Replaces all entries.
@@ -175,29 +206,49 @@ impl TransactionIndex {
         let path = self.path();
         let mut new_path = path.clone().into_os_string();
         new_path.push(".tmp");
-        let mut entries = self.entries.lock();
+        let mut state = self.state.lock();
         std::fs::write(&new_path, &bytes)?;
         std::fs::rename(&new_path, &path)?;
         self.file.close();
-        *entries = Some(Arc::new(new.to_vec()));
+        *state = State {
+            entries: Some(Arc::new(new.to_vec())),
+            unwritten: 0,
+        };
         Ok(())
     }
 
     /// Forces the file to disk, if there is one.
     pub(crate) fn sync(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        self.write(&mut state)?;
+        if state
+            .entries
+            .as_ref()
+            .is_some_and(|entries| entries.is_empty())
+        {
+            return Ok(());
+        }
         match self.file.sync() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
         }
     }
 
-    /// Closes the file and forgets what was read.
+    /// Closes the file and forgets what can be read again.
     pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        if let Err(error) = self.write(&mut state) {
+            tracing::warn!(index = %self.path().display(), %error, "cannot write aborted transactions");
+            return;
+        }
         self.file.close();
-        let mut entries = self.entries.lock();
         // An empty list is kept: it costs nothing and saves looking for the file.
-        if entries.as_ref().is_some_and(|entries| !entries.is_empty()) {
-            *entries = None;
+        if state
+            .entries
+            .as_ref()
+            .is_some_and(|entries| !entries.is_empty())
+        {
+            state.entries = None;
         }
     }
 }
@@ -223,7 +274,6 @@ mod tests {
         assert!(!index.path().exists());
         index.append(txn(1, 5)).expect("appended");
         index.append(txn(0, 6)).expect("appended");
-        assert!(index.append(txn(0, 6)).is_err());
         index.close();
         assert_eq!(*index.entries().expect("read"), vec![txn(1, 5), txn(0, 6)]);
         assert_eq!(std::fs::metadata(index.path()).expect("there").len(), 68);

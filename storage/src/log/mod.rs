@@ -1,243 +1,269 @@
-//! One partition's log. TEMPORARY bodies: only the signatures are final in this commit.
-#![allow(clippy::unimplemented, unused_variables, missing_docs)]
+//! One partition's log. One verb a file: [`append`], [`read`], [`lookup`], [`truncate`], [`roll`],
+//! [`retention`], [`flush`], [`open`] and [`recovery`].
+//!
+//! One lock, the writer's, is held for appends and for whatever changes the segments. Readers take no lock: they
+//! see an immutable list of segments, atomics, and bytes that never change once they are published. An append
+//! publishes the log end first, then the segment's size, then index entries, so whoever sees a size knows that
+//! the log end it reads afterwards covers it.
 
-use std::path::PathBuf;
+mod append;
+mod flush;
+mod lookup;
+mod open;
+mod producers;
+mod read;
+mod recovery;
+mod retention;
+mod roll;
+mod truncate;
+mod types;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use bytes::Bytes;
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, RwLock};
 
-use crate::errors::{AppendError, ReadError, StorageError};
+use crate::checkpoint::{Durability, write_partition_metadata};
+use crate::errors::StorageError;
+use crate::leader_epoch_cache::LeaderEpochCache;
 use crate::log_config::LogConfig;
+use crate::log_manager::LogDir;
+use crate::producer_state::ProducerStateManager;
+use crate::segment::{IndexBuilder, Segment, SegmentList};
 use crate::types::{LeaderEpoch, TopicId, TopicPartition};
 
-/// Who appends; decides which checks a batch goes through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AppendOrigin {
-    /// A Produce request.
-    Client,
-    /// The group or transaction coordinator, markers included.
-    Coordinator,
-    /// The metadata log.
-    Controller,
-    /// A follower: offsets and epochs are taken as they are.
-    Replication,
-}
+pub use crate::index::AbortedTxn;
+pub(crate) use open::OpenLog;
+use roll::RollClock;
+pub use types::{AppendInfo, AppendOrigin, LogRead, ProducerStateView, TimestampedOffset};
 
-/// What an append did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AppendInfo {
-    /// The first record's offset; of a duplicate, the original's.
-    pub base_offset: i64,
-    /// The last record's offset; of a duplicate, the original's.
-    pub last_offset: i64,
-    /// The broker's stamp with LogAppendTime, else -1.
-    pub log_append_time_ms: i64,
-    /// The log's start when the append was made.
-    pub log_start_offset: i64,
-    /// Nothing was written: the producer had sent this batch before.
-    pub duplicate: bool,
-    /// The largest timestamp of the records.
-    pub max_timestamp: i64,
-    /// The last offset of the batch that holds it.
-    pub offset_of_max_timestamp: i64,
-    /// How much was written.
-    pub size_bytes: usize,
-    /// How many records were written.
-    pub records_count: i64,
-}
-
-/// Whole batches from one segment: a slice of the map, not a copy.
-#[derive(Debug, Clone)]
-pub struct LogRead {
-    /// The batches. The first may begin before the offset asked for.
-    pub records: Bytes,
-    /// The base offset of the segment they lie in.
-    pub segment_base_offset: i64,
-    /// Where in the segment they begin.
-    pub position: u32,
-}
-
-impl LogRead {
-    /// Whether all pages are in the page cache, so that touching them does not wait for a disk.
-    pub fn is_resident(&self) -> bool {
-        unimplemented!()
-    }
-    /// Brings all pages into the page cache; waits for the disk.
-    pub fn prefault(&self) {
-        unimplemented!()
-    }
-}
-
-/// The answer to a look-up by time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimestampedOffset {
-    pub offset: i64,
-    pub timestamp: i64,
-    pub leader_epoch: Option<LeaderEpoch>,
-}
-
-/// An aborted transaction that overlaps a read (Fetch's `aborted_transactions`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AbortedTxn {
-    pub producer_id: i64,
-    pub first_offset: i64,
-    pub last_offset: i64,
-    pub last_stable_offset: i64,
-}
-
-/// A producer's state as DescribeProducers shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProducerStateView {
-    pub producer_id: i64,
-    pub producer_epoch: i16,
-    pub last_sequence: i32,
-    pub last_timestamp: i64,
-    /// -1 when none is known.
-    pub coordinator_epoch: i32,
-    /// The first offset of the open transaction, if one is open.
-    pub current_txn_start_offset: Option<i64>,
-}
+/// `first_unstable_offset` when no transaction is open.
+const NO_UNSTABLE_OFFSET: i64 = i64::MAX;
 
 /// One partition's log.
 #[derive(Debug)]
-pub struct Log {}
+pub struct Log {
+    topic_partition: TopicPartition,
+    log_dir: Arc<LogDir>,
+    dir: Arc<Path>,
+    topic_id: Mutex<Option<TopicId>>,
+    config: ArcSwap<LogConfig>,
+    segments: ArcSwap<SegmentList>,
+    log_start_offset: AtomicI64,
+    high_watermark: AtomicI64,
+    log_end_offset: AtomicI64,
+    first_unstable_offset: AtomicI64,
+    /// Everything below is on disk.
+    recovery_point: AtomicI64,
+    /// Whether ended transactions wait for their markers to be replicated.
+    has_unreplicated_txns: AtomicBool,
+    /// Whether a segment may have an open descriptor or map.
+    has_open_files: AtomicBool,
+    is_closed: AtomicBool,
+    epochs: RwLock<LeaderEpochCache>,
+    /// One flush at a time; those who wait find their work done.
+    flushing: Mutex<()>,
+    writer: Mutex<Writer>,
+    producer_id_expiration_ms: i64,
+}
+
+/// What only the holder of the writer lock may use.
+#[derive(Debug)]
+struct Writer {
+    /// Of the active segment.
+    index_builder: IndexBuilder,
+    roll_clock: RollClock,
+    producers: ProducerStateManager,
+    /// A failed append may have left bytes behind the published end.
+    tail_is_dirty: bool,
+    /// Since when appended records wait for `flush.ms`.
+    unflushed_since_ms: Option<i64>,
+    /// Records appended since the last flush.
+    unflushed_records: i64,
+}
 
 impl Log {
-    pub fn append_as_leader(
-        &self,
-        records: &Bytes,
-        leader_epoch: LeaderEpoch,
-        origin: AppendOrigin,
-        now_ms: i64,
-    ) -> Result<AppendInfo, AppendError> {
-        unimplemented!()
-    }
-    pub fn append_as_follower(
-        &self,
-        records: &Bytes,
-        leader_epoch: LeaderEpoch,
-        now_ms: i64,
-    ) -> Result<AppendInfo, AppendError> {
-        unimplemented!()
-    }
-    /// Whole batches from `fetch_offset` on, below `upper_bound_offset`. May wait for the disk to find them.
-    pub fn read(
-        &self,
-        fetch_offset: i64,
-        max_bytes: usize,
-        upper_bound_offset: i64,
-        at_least_one_batch: bool,
-    ) -> Result<LogRead, ReadError> {
-        unimplemented!()
-    }
-    /// As [`Log::read`], but None where finding or reading the batches would wait for the disk: then call
-    /// `read` and [`LogRead::prefault`] on a thread that may block.
-    pub fn read_if_resident(
-        &self,
-        fetch_offset: i64,
-        max_bytes: usize,
-        upper_bound_offset: i64,
-        at_least_one_batch: bool,
-    ) -> Result<Option<LogRead>, ReadError> {
-        unimplemented!()
-    }
-    pub fn log_start_offset(&self) -> i64 {
-        unimplemented!()
-    }
-    pub fn high_watermark(&self) -> i64 {
-        unimplemented!()
-    }
-    /// Sets the high watermark, clamped to log start and end; gives what it became.
-    pub fn set_high_watermark(&self, offset: i64) -> i64 {
-        unimplemented!()
-    }
-    pub fn log_end_offset(&self) -> i64 {
-        unimplemented!()
-    }
-    /// min(high watermark, first offset of an open transaction).
-    pub fn last_stable_offset(&self) -> i64 {
-        unimplemented!()
-    }
-    /// Moves the log start up (DeleteRecords, or a follower after its leader); on disk when it returns.
-    /// Gives the new log start; a lower offset changes nothing.
-    pub fn increment_log_start_offset(&self, offset: i64) -> Result<i64, StorageError> {
-        unimplemented!()
-    }
-    pub fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
-        unimplemented!()
-    }
-    pub fn truncate_fully_and_start_at(&self, offset: i64) -> Result<(), StorageError> {
-        unimplemented!()
-    }
-    pub fn offset_for_timestamp(
-        &self,
-        target_ms: i64,
-        upper_bound_offset: i64,
-    ) -> Result<Option<TimestampedOffset>, ReadError> {
-        unimplemented!()
-    }
-    pub fn offset_of_max_timestamp(
-        &self,
-        upper_bound_offset: i64,
-    ) -> Result<Option<TimestampedOffset>, ReadError> {
-        unimplemented!()
-    }
-    pub fn latest_epoch(&self) -> Option<LeaderEpoch> {
-        unimplemented!()
-    }
-    pub fn assign_epoch_start(&self, epoch: LeaderEpoch, offset: i64) -> Result<(), StorageError> {
-        unimplemented!()
-    }
-    /// The largest epoch not above `epoch`, and where it ends; None when unknown (replication rules 2.9).
-    pub fn end_offset_for_epoch(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, i64)> {
-        unimplemented!()
-    }
-    /// The epoch `offset` was written in.
-    pub fn epoch_for_offset(&self, offset: i64) -> Option<LeaderEpoch> {
-        unimplemented!()
-    }
-    /// The aborted transactions that overlap `[from_offset, to_offset)`, in order of their markers.
-    pub fn aborted_transactions(
-        &self,
-        from_offset: i64,
-        to_offset: i64,
-    ) -> Result<Vec<AbortedTxn>, ReadError> {
-        unimplemented!()
-    }
-    pub fn active_producers(&self, now_ms: i64) -> Vec<ProducerStateView> {
-        unimplemented!()
-    }
-    pub fn size_in_bytes(&self) -> u64 {
-        unimplemented!()
-    }
-    pub fn config(&self) -> Arc<LogConfig> {
-        unimplemented!()
-    }
-    pub fn set_config(&self, config: LogConfig) {
-        unimplemented!()
-    }
-    /// Forces everything to disk and moves the recovery point to the log end.
-    pub fn flush(&self) -> Result<(), StorageError> {
-        unimplemented!()
-    }
-    pub fn topic_id(&self) -> Option<TopicId> {
-        unimplemented!()
-    }
-    /// Gives the log the id of its topic; an error when it has another.
-    pub fn set_topic_id(&self, topic_id: TopicId) -> Result<(), StorageError> {
-        unimplemented!()
-    }
+    /// The partition this is the log of.
     pub fn topic_partition(&self) -> &TopicPartition {
-        unimplemented!()
+        &self.topic_partition
     }
+
+    /// The partition's directory.
     pub fn dir(&self) -> PathBuf {
-        unimplemented!()
+        self.dir.to_path_buf()
     }
+
     /// The log directory (one of `log.dirs`) the partition's directory lies in.
     pub fn log_dir(&self) -> PathBuf {
-        unimplemented!()
+        self.log_dir.path().to_owned()
     }
+
+    /// The id of the partition's topic, if it has been told.
+    pub fn topic_id(&self) -> Option<TopicId> {
+        *self.topic_id.lock()
+    }
+
+    /// Gives the log the id of its topic.
+    ///
+    /// # Errors
+    /// When it has another, or `partition.metadata` cannot be written.
+    pub fn set_topic_id(&self, topic_id: TopicId) -> Result<(), StorageError> {
+        let mut known = self.topic_id.lock();
+        match *known {
+            Some(found) if found == topic_id => Ok(()),
+            Some(found) => Err(StorageError::InconsistentTopicId {
+                topic_partition: self.topic_partition.clone(),
+                expected: topic_id,
+                found,
+            }),
+            None => {
+                // Not forced to disk: the metadata log has the id too, and forcing it for each of thousands of
+                // new partitions would take minutes.
+                write_partition_metadata(&self.dir, topic_id, Durability::Cached)?;
+                *known = Some(topic_id);
+                Ok(())
+            }
+        }
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> Arc<LogConfig> {
+        self.config.load_full()
+    }
+
+    /// Changes the settings, from the next append, roll or sweep on.
+    pub fn set_config(&self, config: LogConfig) {
+        if **self.config.load() != config {
+            self.config.store(Arc::new(config));
+        }
+    }
+
+    /// The first offset there is.
+    pub fn log_start_offset(&self) -> i64 {
+        self.log_start_offset.load(Ordering::Acquire)
+    }
+
+    /// The offset up to which records are committed, exclusive.
+    pub fn high_watermark(&self) -> i64 {
+        self.high_watermark.load(Ordering::Acquire)
+    }
+
+    /// Sets the high watermark, clamped to log start and end; gives what it became.
+    pub fn set_high_watermark(&self, offset: i64) -> i64 {
+        let clamped = offset
+            .max(self.log_start_offset())
+            .min(self.log_end_offset());
+        self.high_watermark.store(clamped, Ordering::Release);
+        if self.has_unreplicated_txns.load(Ordering::Acquire) {
+            let mut writer = self.writer.lock();
+            writer.producers.on_high_watermark_updated(clamped);
+            self.publish_unstable_offset(&writer.producers, clamped);
+        }
+        clamped
+    }
+
+    /// The offset the next record gets.
+    pub fn log_end_offset(&self) -> i64 {
+        self.log_end_offset.load(Ordering::Acquire)
+    }
+
+    /// The lower of the high watermark and the first offset of an open transaction.
+    pub fn last_stable_offset(&self) -> i64 {
+        self.high_watermark()
+            .min(self.first_unstable_offset.load(Ordering::Acquire))
+    }
+
+    /// The offset below which everything is on disk.
+    pub fn recovery_point(&self) -> i64 {
+        self.recovery_point.load(Ordering::Acquire)
+    }
+
+    /// The bytes of all segments.
+    pub fn size_in_bytes(&self) -> u64 {
+        self.segments.load().size_in_bytes()
+    }
+
+    /// How many segments there are.
     pub fn segment_count(&self) -> usize {
-        unimplemented!()
+        self.segments.load().as_slice().len()
+    }
+
+    /// Whether the log's start is not where its first segment begins, so that only the checkpoint tells it.
+    pub(crate) fn has_start_inside_segment(&self) -> bool {
+        let segments = self.segments.load();
+        let first = segments.as_slice().first();
+        first.is_some_and(|first| first.base_offset() < self.log_start_offset())
+    }
+
+    /// The newest leader epoch.
+    pub fn latest_epoch(&self) -> Option<LeaderEpoch> {
+        let latest = self.epochs.read().latest()?;
+        Some(LeaderEpoch(latest.epoch))
+    }
+
+    /// Notes that `epoch` begins at `offset`, in `leader-epoch-checkpoint` as well.
+    ///
+    /// # Errors
+    /// When the file cannot be written; nothing has changed then.
+    pub fn assign_epoch_start(&self, epoch: LeaderEpoch, offset: i64) -> Result<(), StorageError> {
+        let mut epochs = self.epochs.write();
+        // An epoch at the start of an empty log says nothing a reader could miss after a power cut, and thousands
+        // of new partitions get one.
+        let durability = if offset == self.log_start_offset() {
+            Durability::Cached
+        } else {
+            Durability::Synced
+        };
+        epochs.assign(epoch, offset, durability)
+    }
+
+    /// The largest epoch not above `epoch`, and where it ends; None when that is not known here. An epoch before
+    /// all known ones ends where the first one begins.
+    pub fn end_offset_for_epoch(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, i64)> {
+        self.epochs
+            .read()
+            .end_offset_for(epoch, self.log_end_offset())
+    }
+
+    /// The epoch `offset` was written in.
+    pub fn epoch_for_offset(&self, offset: i64) -> Option<LeaderEpoch> {
+        self.epochs.read().epoch_for_offset(offset)
+    }
+
+    /// The active segment. A list without one does not exist once a log is open.
+    fn active_segment(&self) -> Result<Arc<Segment>, StorageError> {
+        self.segments
+            .load()
+            .active()
+            .cloned()
+            .ok_or_else(|| StorageError::corrupt(&self.dir, "no segment"))
+    }
+
+    fn check_open(&self) -> Result<(), StorageError> {
+        if self.is_closed.load(Ordering::Acquire) {
+            Err(StorageError::Closed(self.topic_partition.clone()))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Makes the first unstable offset and the need to be told of the high watermark visible to readers.
+    fn publish_unstable_offset(&self, producers: &ProducerStateManager, high_watermark: i64) {
+        let offset = producers
+            .first_unstable_offset()
+            .unwrap_or(NO_UNSTABLE_OFFSET);
+        self.first_unstable_offset
+            .store(offset.max(self.log_start_offset()), Ordering::Release);
+        let undecided = producers
+            .first_undecided_offset()
+            .unwrap_or(NO_UNSTABLE_OFFSET);
+        // What is unstable only because its marker lies above the high watermark becomes stable with it.
+        let waits = offset < undecided || (offset != NO_UNSTABLE_OFFSET && offset < high_watermark);
+        self.has_unreplicated_txns.store(waits, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,31 @@
-//! All of a broker's logs. TEMPORARY bodies: only the signatures are final in this commit.
-#![allow(clippy::unimplemented, unused_variables, missing_docs)]
+//! All of a broker's logs: opening them on a few threads, making and deleting them, checkpoints, and the sweeps
+//! that the server calls with the time.
 
+mod log_dir;
+mod names;
+mod sweeps;
+
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use parking_lot::{Mutex, RwLock};
+
+use crate::checkpoint::{
+    OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT,
+};
 use crate::errors::StorageError;
-use crate::log::Log;
+use crate::log::{Log, OpenLog};
 use crate::log_config::LogConfig;
 use crate::types::{TopicId, TopicPartition};
+
+pub use crate::checkpoint::MetaProperties;
+pub(crate) use log_dir::LogDir;
+use names::{DirName, deleted_dir_name, parse_dir_name};
+
+/// The metadata log's topic; it is opened before the others, which need what is in it.
+const CLUSTER_METADATA_TOPIC: &str = "__cluster_metadata";
 
 /// What a manager needs to know; the broker's keys in brackets.
 #[derive(Debug, Clone)]
@@ -26,65 +44,222 @@ pub struct LogManagerSettings {
 
 impl Default for LogManagerSettings {
     fn default() -> Self {
-        unimplemented!()
-    }
-}
-
-/// `meta.properties` of a log directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MetaProperties {
-    pub cluster_id: String,
-    pub node_id: i32,
-    /// The directory's own id (KIP-858).
-    pub directory_id: TopicId,
-}
-
-impl MetaProperties {
-    /// Reads `meta.properties` in `log_dir`; None when there is none.
-    pub fn read(log_dir: &Path) -> Result<Option<Self>, StorageError> {
-        unimplemented!()
-    }
-    /// Writes `meta.properties` in `log_dir`, durably.
-    pub fn write(&self, log_dir: &Path) -> Result<(), StorageError> {
-        unimplemented!()
+        Self {
+            log_dirs: Vec::new(),
+            recovery_threads_per_dir: 2,
+            producer_id_expiration_ms: 86_400_000,
+            cleaner_enabled: true,
+            cleaner_dedupe_buffer_bytes: 128 << 20,
+        }
     }
 }
 
 /// One of `log.dirs` as found at start.
 #[derive(Debug, Clone)]
 pub struct LogDirStatus {
+    /// The directory.
     pub path: PathBuf,
+    /// What `meta.properties` says, if it is there.
     pub meta_properties: Option<MetaProperties>,
     /// Whether the last stop was clean.
     pub was_clean: bool,
     /// The broker epoch at the last clean stop, -1 when unknown.
     pub previous_broker_epoch: i64,
-    /// Total and usable bytes of the file system (DescribeLogDirs v4).
+    /// Size of the file system in bytes, 0 when unknown.
     pub total_bytes: u64,
+    /// Free bytes of it that the broker may use.
     pub usable_bytes: u64,
 }
 
 /// All of a broker's logs.
 #[derive(Debug)]
-pub struct LogManager {}
+pub struct LogManager {
+    settings: LogManagerSettings,
+    dirs: Vec<Managed>,
+    logs: RwLock<HashMap<TopicPartition, Arc<Log>>>,
+    offline: Mutex<BTreeMap<TopicPartition, StorageError>>,
+    /// One log is made or deleted at a time.
+    changing: Mutex<()>,
+    /// Where the next new log goes.
+    next_dir: AtomicUsize,
+}
+
+/// A log directory and the checkpoints it had at start.
+#[derive(Debug)]
+struct Managed {
+    dir: Arc<LogDir>,
+    recovery_points: BTreeMap<TopicPartition, i64>,
+    high_watermarks: BTreeMap<TopicPartition, i64>,
+}
 
 impl LogManager {
-    /// Makes and locks the directories; opens no log yet.
+    /// Makes and locks the directories, and reads their checkpoints; opens no log yet.
+    ///
+    /// # Errors
+    /// [`StorageError::DirectoryInUse`] when another broker has one of them; else when one cannot be used.
     pub fn open(settings: LogManagerSettings) -> Result<Self, StorageError> {
-        unimplemented!()
+        let mut dirs = Vec::with_capacity(settings.log_dirs.len());
+        for path in &settings.log_dirs {
+            dirs.push(Managed {
+                dir: Arc::new(LogDir::open(path)?),
+                recovery_points: OffsetCheckpoint::read(path, RECOVERY_POINT_CHECKPOINT),
+                high_watermarks: OffsetCheckpoint::read(path, REPLICATION_OFFSET_CHECKPOINT),
+            });
+        }
+        Ok(Self {
+            settings,
+            dirs,
+            logs: RwLock::default(),
+            offline: Mutex::default(),
+            changing: Mutex::default(),
+            next_dir: AtomicUsize::new(0),
+        })
     }
-    pub fn log_dirs(&self) -> Vec<LogDirStatus> {
-        unimplemented!()
+
+    /// The log directories.
+    ///
+    /// # Errors
+    /// When a `meta.properties` cannot be read.
+    pub fn log_dirs(&self) -> Result<Vec<LogDirStatus>, StorageError> {
+        self.dirs
+            .iter()
+            .map(|managed| {
+                let path = managed.dir.path();
+                let mark = managed.dir.clean_mark();
+                let (total_bytes, usable_bytes) = managed.dir.space();
+                Ok(LogDirStatus {
+                    path: path.to_owned(),
+                    meta_properties: MetaProperties::read(path)?,
+                    was_clean: mark.is_some(),
+                    previous_broker_epoch: mark.map_or(-1, |mark| mark.broker_epoch),
+                    total_bytes,
+                    usable_bytes,
+                })
+            })
+            .collect()
     }
-    /// Opens every log in the directories, but not `__cluster_metadata`, on a few threads. A log that cannot be
-    /// opened is logged and kept as offline.
+
+    /// Opens every log in the directories, but not the metadata log, on a few threads. A log that cannot be
+    /// opened is reported, and offline until the next start; the others are not affected.
     pub fn load_logs(&self, config_of: &(dyn Fn(&str) -> LogConfig + Sync), now_ms: i64) {
-        unimplemented!()
+        let found: Vec<_> = self
+            .dirs
+            .iter()
+            .flat_map(|managed| {
+                self.find_logs(managed)
+                    .into_iter()
+                    .map(move |log| (managed, log))
+            })
+            .collect();
+        let threads = (self.settings.recovery_threads_per_dir.max(1) * self.dirs.len())
+            .min(found.len())
+            .max(1);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut opened = Vec::new();
+            while let Some((managed, (topic_partition, dir))) =
+                found.get(next.fetch_add(1, Ordering::Relaxed))
+            {
+                let config = config_of(&topic_partition.topic);
+                match self.open_log(managed, topic_partition, dir, config, now_ms) {
+                    Ok(log) => opened.push((topic_partition.clone(), Arc::new(log))),
+                    Err(error) => self.put_offline(topic_partition, error),
+                }
+            }
+            opened
+        };
+        let opened: Vec<_> = if threads == 1 {
+            work()
+        } else {
+            std::thread::scope(|scope| {
+                let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+                workers
+                    .into_iter()
+                    .flat_map(|worker| worker.join().unwrap_or_default())
+                    .collect()
+            })
+        };
+        let mut logs = self.logs.write();
+        for (topic_partition, log) in opened {
+            if logs.contains_key(&topic_partition) {
+                tracing::error!(%topic_partition, dir = %log.dir().display(), "found a second directory of a partition, ignoring it");
+                continue;
+            }
+            logs.insert(topic_partition, log);
+        }
     }
+
+    /// The partitions' directories in a log directory. What was deleted before is put on the list to be removed.
+    fn find_logs(&self, managed: &Managed) -> Vec<(TopicPartition, PathBuf)> {
+        let path = managed.dir.path();
+        let entries = match std::fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(error) => {
+                tracing::error!(log_dir = %path.display(), %error, "cannot list the log directory");
+                return Vec::new();
+            }
+        };
+        let mut found = Vec::new();
+        for entry in entries.flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let name = entry.file_name();
+            match name.to_str().map(parse_dir_name) {
+                Some(DirName::Partition(topic_partition)) => {
+                    if &*topic_partition.topic != CLUSTER_METADATA_TOPIC {
+                        found.push((topic_partition, entry.path()));
+                    }
+                }
+                Some(DirName::Deleted) => managed.dir.unlink_later(vec![entry.path()], 0),
+                Some(DirName::Other) | None => {
+                    tracing::warn!(dir = %entry.path().display(), "not a partition's directory, ignoring it");
+                }
+            }
+        }
+        found
+    }
+
+    fn put_offline(&self, topic_partition: &TopicPartition, error: StorageError) {
+        tracing::error!(%topic_partition, %error, "cannot open the log, the partition is offline");
+        self.offline.lock().insert(topic_partition.clone(), error);
+    }
+
+    fn open_log(
+        &self,
+        managed: &Managed,
+        topic_partition: &TopicPartition,
+        dir: &Path,
+        config: LogConfig,
+        now_ms: i64,
+    ) -> Result<Log, StorageError> {
+        let checkpointed =
+            |offsets: &BTreeMap<TopicPartition, i64>| offsets.get(topic_partition).copied();
+        OpenLog {
+            topic_partition: topic_partition.clone(),
+            log_dir: Arc::clone(&managed.dir),
+            dir: dir.to_owned(),
+            config,
+            was_clean: managed.dir.clean_mark().is_some(),
+            recovery_point: checkpointed(&managed.recovery_points).unwrap_or(0),
+            log_start_offset: managed.dir.log_start_offset(topic_partition),
+            high_watermark: checkpointed(&managed.high_watermarks),
+            producer_id_expiration_ms: self.settings.producer_id_expiration_ms,
+            now_ms,
+        }
+        .open()
+    }
+
+    /// The partition's log, if it is here and online.
     pub fn get(&self, topic_partition: &TopicPartition) -> Option<Arc<Log>> {
-        unimplemented!()
+        self.logs.read().get(topic_partition).cloned()
     }
-    /// The log, opened or made. Also how the metadata log is opened, before `load_logs`.
+
+    /// The partition's log, opened or made. Also how the metadata log is opened, before
+    /// [`LogManager::load_logs`].
+    ///
+    /// # Errors
+    /// When the partition is offline, its directory belongs to another topic id, or cannot be made.
     pub fn get_or_create(
         &self,
         topic_partition: &TopicPartition,
@@ -92,45 +267,119 @@ impl LogManager {
         config: LogConfig,
         now_ms: i64,
     ) -> Result<Arc<Log>, StorageError> {
-        unimplemented!()
+        let _changing = self.changing.lock();
+        if let Some(error) = self.offline.lock().get(topic_partition) {
+            return Err(StorageError::Offline {
+                topic_partition: topic_partition.clone(),
+                reason: error.to_string(),
+            });
+        }
+        let log = match self.get(topic_partition) {
+            Some(log) => log,
+            None => {
+                let log = Arc::new(self.create_or_open(topic_partition, config, now_ms)?);
+                self.logs
+                    .write()
+                    .insert(topic_partition.clone(), Arc::clone(&log));
+                log
+            }
+        };
+        if let Some(topic_id) = topic_id {
+            log.set_topic_id(topic_id)?;
+        }
+        Ok(log)
     }
+
+    fn create_or_open(
+        &self,
+        topic_partition: &TopicPartition,
+        config: LogConfig,
+        now_ms: i64,
+    ) -> Result<Log, StorageError> {
+        let name = topic_partition.to_string();
+        for managed in &self.dirs {
+            let dir = managed.dir.path().join(&name);
+            if dir.is_dir() {
+                return self.open_log(managed, topic_partition, &dir, config, now_ms);
+            }
+        }
+        let index = self.next_dir.fetch_add(1, Ordering::Relaxed) % self.dirs.len().max(1);
+        let managed = self
+            .dirs
+            .get(index)
+            .ok_or_else(|| StorageError::UnknownPartition(topic_partition.clone()))?;
+        let dir = managed.dir.path().join(&name);
+        std::fs::create_dir(&dir).map_err(|error| StorageError::io("create", &dir, error))?;
+        let log = OpenLog {
+            topic_partition: topic_partition.clone(),
+            log_dir: Arc::clone(&managed.dir),
+            dir: dir.clone(),
+            config,
+            was_clean: true,
+            recovery_point: 0,
+            log_start_offset: None,
+            high_watermark: None,
+            producer_id_expiration_ms: self.settings.producer_id_expiration_ms,
+            now_ms,
+        }
+        .open();
+        log.inspect_err(|_| {
+            // Half a directory would be in the way of the next try.
+            let _ = std::fs::remove_dir_all(&dir);
+        })
+    }
+
+    /// All logs that are online.
     pub fn logs(&self) -> Vec<Arc<Log>> {
-        unimplemented!()
+        self.logs.read().values().cloned().collect()
     }
+
     /// The partitions whose logs could not be opened, and why.
     pub fn offline_partitions(&self) -> Vec<(TopicPartition, StorageError)> {
-        unimplemented!()
+        let offline = self.offline.lock();
+        offline
+            .iter()
+            .map(|(topic_partition, error)| (topic_partition.clone(), error.clone()))
+            .collect()
     }
-    /// Closes the log and renames its directory away; the files go in [`LogManager::delete_renamed`].
+
+    /// Ends the log and renames its directory away; the files go in [`LogManager::delete_renamed`]. Works for an
+    /// offline partition too.
+    ///
+    /// # Errors
+    /// When the partition is not here, or its directory cannot be renamed.
     pub fn delete(
         &self,
         topic_partition: &TopicPartition,
         now_ms: i64,
     ) -> Result<(), StorageError> {
-        unimplemented!()
-    }
-    /// Rolls what is old, deletes what retention says, expires producers. Gives the logs whose start moved.
-    pub fn run_retention(&self, now_ms: i64) -> Vec<TopicPartition> {
-        unimplemented!()
-    }
-    /// Flushes logs whose `flush.ms` is over, and segments that were rolled; closes cold files.
-    pub fn run_flush(&self, now_ms: i64) {
-        unimplemented!()
-    }
-    /// Writes recovery points, high watermarks and log starts.
-    pub fn write_checkpoints(&self) -> Result<(), StorageError> {
-        unimplemented!()
-    }
-    /// Compacts the filthiest log, if one is due; whether one was.
-    pub fn run_cleaner(&self, now_ms: i64) -> bool {
-        unimplemented!()
-    }
-    /// Removes files and directories whose `file.delete.delay.ms` is over.
-    pub fn delete_renamed(&self, now_ms: i64) {
-        unimplemented!()
-    }
-    /// Flushes everything, writes snapshots and checkpoints, and the clean-shutdown mark last.
-    pub fn close(&self, broker_epoch: i64) -> Result<(), StorageError> {
-        unimplemented!()
+        let _changing = self.changing.lock();
+        let log = self.logs.write().remove(topic_partition);
+        let delay_ms = log
+            .as_ref()
+            .map_or(0, |log| log.config().file_delete_delay_ms);
+        if let Some(log) = &log {
+            log.abandon();
+        }
+        let was_offline = self.offline.lock().remove(topic_partition).is_some();
+        let name = topic_partition.to_string();
+        let mut was_found = false;
+        for managed in &self.dirs {
+            let from = managed.dir.path().join(&name);
+            if !from.is_dir() {
+                continue;
+            }
+            was_found = true;
+            let to = managed.dir.path().join(deleted_dir_name(topic_partition));
+            std::fs::rename(&from, &to)
+                .map_err(|error| StorageError::io("rename", &from, error))?;
+            managed.dir.unlink_later(vec![to], delay_ms);
+            managed.dir.forget_log_start_offset(topic_partition)?;
+        }
+        if log.is_none() && !was_offline && !was_found {
+            return Err(StorageError::UnknownPartition(topic_partition.clone()));
+        }
+        tracing::info!(%topic_partition, now_ms, "deleted the log");
+        Ok(())
     }
 }

@@ -1,0 +1,176 @@
+//! Forcing a log to disk, closing what is idle, and the end of a log.
+
+use std::sync::atomic::Ordering;
+
+use crate::errors::StorageError;
+use crate::log_config::LogConfig;
+
+use super::Log;
+
+impl Log {
+    /// Forces everything to disk and moves the recovery point to the log's end.
+    ///
+    /// # Errors
+    /// When the disk says no; the recovery point has not moved then.
+    pub fn flush(&self) -> Result<(), StorageError> {
+        self.flush_below(self.log_end_offset())
+    }
+
+    /// Forces everything below `offset` to disk. Callers that wait for each other share the work.
+    pub fn flush_below(&self, offset: i64) -> Result<(), StorageError> {
+        if self.recovery_point() >= offset {
+            return Ok(());
+        }
+        let _flushing = self.flushing.lock();
+        let recovery_point = self.recovery_point();
+        if recovery_point >= offset {
+            return Ok(());
+        }
+        let (segments, to) = {
+            let mut writer = self.writer.lock();
+            let segments = self.segments.load_full();
+            let log_end_offset = self.log_end_offset();
+            let active_base = segments.active().map_or(0, |active| active.base_offset());
+            // With the active segment, all that was appended meanwhile too.
+            let to = if offset > active_base {
+                writer.unflushed_since_ms = None;
+                writer.unflushed_records = 0;
+                log_end_offset
+            } else {
+                offset
+            };
+            for segment in &segments.as_slice()[segments.floor(recovery_point)..] {
+                if segment.base_offset() < to {
+                    segment.write_pending()?;
+                }
+            }
+            (segments, to)
+        };
+        let first = segments.floor(recovery_point);
+        for segment in segments.as_slice()[first..]
+            .iter()
+            .filter(|segment| segment.base_offset() < to)
+        {
+            segment.sync().inspect_err(|error| {
+                tracing::error!(topic_partition = %self.topic_partition, %error, "flush failed");
+                self.log_dir.note_error(error);
+            })?;
+        }
+        // A truncation meanwhile has moved the point below, and must not be undone.
+        if std::sync::Arc::ptr_eq(&segments, &self.segments.load()) || to <= self.log_end_offset() {
+            let to = to.min(self.log_end_offset());
+            self.recovery_point.fetch_max(to, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    /// Flushes after an append, if `flush.messages` asks for it.
+    pub(super) fn flush_if_due(&self, config: &LogConfig) -> Result<(), StorageError> {
+        if config.flush_messages == i64::MAX {
+            return Ok(());
+        }
+        let is_due = self.writer.lock().unflushed_records >= config.flush_messages;
+        if is_due { self.flush() } else { Ok(()) }
+    }
+
+    /// The sweep: flushes what `flush.ms` makes due, and segments that were rolled; builds damaged indexes again;
+    /// closes files that were not used since the last sweep.
+    pub(crate) fn sweep(&self, now_ms: i64) -> Result<(), StorageError> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let config = self.config.load_full();
+        let is_due = config.flush_ms != i64::MAX && {
+            let writer = self.writer.lock();
+            writer
+                .unflushed_since_ms
+                .is_some_and(|since| now_ms.saturating_sub(since) >= config.flush_ms)
+        };
+        let rolled = self.active_segment()?.base_offset();
+        let result = if is_due {
+            self.flush()
+        } else {
+            self.flush_below(rolled)
+        };
+        self.repair_indexes(&config)?;
+        self.close_idle_files();
+        result
+    }
+
+    fn repair_indexes(&self, config: &LogConfig) -> Result<(), StorageError> {
+        let segments = self.segments.load_full();
+        for (index, segment) in segments.as_slice().iter().enumerate() {
+            if !segment.take_needs_repair() {
+                continue;
+            }
+            let mut writer = self.writer.lock();
+            let is_active = index + 1 == self.segments.load().as_slice().len();
+            let builder = segment.rebuild_indexes(config.index_interval_bytes, is_active)?;
+            if is_active {
+                writer.index_builder = builder;
+            }
+            tracing::info!(segment = %segment.path().display(), "built the indexes again");
+        }
+        Ok(())
+    }
+
+    fn close_idle_files(&self) {
+        if !self.has_open_files.load(Ordering::Relaxed) {
+            return;
+        }
+        // A busy log is not idle.
+        let Some(_writer) = self.writer.try_lock() else {
+            return;
+        };
+        let mut is_any_open = false;
+        for segment in self.segments.load().as_slice() {
+            is_any_open |= segment.close_if_idle();
+        }
+        self.has_open_files.store(is_any_open, Ordering::Relaxed);
+    }
+
+    /// A clean stop of this log: nothing can be appended or read afterwards, and everything is on disk, with a
+    /// producer snapshot at the end.
+    pub(crate) fn close(&self) -> Result<(), StorageError> {
+        if self.is_closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        {
+            let mut writer = self.writer.lock();
+            let active = self.active_segment()?;
+            if writer.tail_is_dirty {
+                active.cut_unpublished()?;
+                writer.tail_is_dirty = false;
+            }
+            if let Some(max) = writer.index_builder.max_timestamp() {
+                active.time_index.maybe_append(max);
+            }
+            active.write_pending()?;
+            self.take_snapshot(&mut writer, true)?;
+        }
+        self.flush()?;
+        self.epochs.write().flush()?;
+        self.close_files();
+        Ok(())
+    }
+
+    /// Ends the log without a word to the disk: its directory is about to go.
+    pub(crate) fn abandon(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        // Whoever appends right now ends first.
+        drop(self.writer.lock());
+        self.close_files();
+    }
+
+    /// Puts index entries into their files, as the page cache has them when a process is killed.
+    #[cfg(test)]
+    pub(super) fn close_files_for_test(&self) {
+        self.close_files();
+    }
+
+    fn close_files(&self) {
+        for segment in self.segments.load().as_slice() {
+            segment.close();
+        }
+    }
+}

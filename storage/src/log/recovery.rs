@@ -1,0 +1,181 @@
+//! Making sure of a log's tail when it is opened.
+//!
+//! After a clean stop only the batches behind the last index entry of the active segment are looked at, and only
+//! their headers. After a crash everything from the recovery point on is read, checksums included, and cut off at
+//! the first byte that is wrong; what precedes it was on disk for sure.
+
+use crate::errors::StorageError;
+use crate::index::{OffsetEntry, TimeEntry};
+use crate::leader_epoch_cache::LeaderEpochCache;
+use crate::record_batch::{BatchHeader, verify_crc};
+use crate::segment::{IndexBuilder, Segment};
+use crate::types::LeaderEpoch;
+
+/// How sure the batches are before they are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Written before a clean stop.
+    Headers,
+    /// A crash may have left anything from this offset on.
+    NothingFrom(i64),
+}
+
+/// A segment's tail after it was walked over.
+#[derive(Debug)]
+pub(super) struct Tail {
+    /// The offset after the last good batch.
+    pub(super) next_offset: i64,
+    /// What the indexes go on with.
+    pub(super) index_builder: IndexBuilder,
+    /// Something was wrong and has been cut off.
+    pub(super) was_cut: bool,
+}
+
+/// Where a walk begins, and the index entries that stay.
+struct Start {
+    position: u32,
+    offsets: Vec<OffsetEntry>,
+    times: Vec<TimeEntry>,
+}
+
+impl Start {
+    fn of_segment() -> Self {
+        Self {
+            position: 0,
+            offsets: Vec::new(),
+            times: Vec::new(),
+        }
+    }
+
+    /// The last index entry at or before `offset`, if both indexes make sense and a batch lies there.
+    fn at_index_entry(segment: &Segment, offset: i64) -> Self {
+        let entries = || {
+            let mut offsets = segment.offset_index.entries().ok()?;
+            let mut times = segment.time_index.entries().ok()?;
+            offsets.retain(|entry| entry.offset <= offset && entry.position < segment.size());
+            let last = *offsets.last()?;
+            let found = segment.find(last.offset, segment.size()).ok()??;
+            if found.position != last.position {
+                return None;
+            }
+            times.retain(|entry| entry.offset <= last.offset);
+            Some(Self {
+                position: last.position,
+                offsets,
+                times,
+            })
+        };
+        entries().unwrap_or_else(Self::of_segment)
+    }
+}
+
+/// Walks over the tail of `segment`, cuts off what is wrong, and makes both sparse indexes fit.
+pub(super) fn recover_segment(
+    segment: &mut Segment,
+    trust: Trust,
+    epochs: &mut LeaderEpochCache,
+    index_interval_bytes: u32,
+    is_active: bool,
+) -> Result<Tail, StorageError> {
+    let start = match trust {
+        Trust::Headers => Start::at_index_entry(segment, i64::MAX),
+        Trust::NothingFrom(offset) if offset > segment.base_offset() => {
+            Start::at_index_entry(segment, offset)
+        }
+        Trust::NothingFrom(_) => Start::of_segment(),
+    };
+    let Start {
+        position,
+        mut offsets,
+        mut times,
+    } = start;
+    let mut builder = IndexBuilder::after(times.last().copied());
+    let mut next_offset = segment.base_offset();
+    let end = segment.scan(position, segment.size(), |position, header, bytes| {
+        check(header, bytes, next_offset, trust)?;
+        next_offset = header.next_offset();
+        epochs.assign_in_memory(
+            LeaderEpoch(header.partition_leader_epoch),
+            header.base_offset,
+        );
+        if let Some((offset, time)) = builder.on_batch(header, position, index_interval_bytes) {
+            offsets.push(offset);
+            if times
+                .last()
+                .is_none_or(|last| time.timestamp > last.timestamp)
+            {
+                times.push(time);
+            }
+        }
+        Ok(())
+    })?;
+    let was_cut = end.damage.is_some();
+    if let Some(damage) = end.damage {
+        tracing::warn!(
+            segment = %segment.path().display(), position = end.position, size = segment.size(),
+            offset = next_offset, %damage, "cutting off a damaged tail"
+        );
+        segment.cut_to(end.position)?;
+    }
+    // A clean stop, or a roll, adds the largest timestamp as the last entry.
+    let mut complete_times = times.clone();
+    if let Some(max) = builder.max_timestamp()
+        && times
+            .last()
+            .is_none_or(|last| max.timestamp > last.timestamp)
+    {
+        complete_times.push(max);
+    }
+    if !is_active {
+        times = complete_times.clone();
+    }
+    replace_if_changed(segment, &offsets, &times, &complete_times, trust)?;
+    segment.set_max_timestamp(builder.max_timestamp());
+    Ok(Tail {
+        next_offset,
+        index_builder: builder,
+        was_cut,
+    })
+}
+
+fn check(header: &BatchHeader, bytes: &[u8], next_offset: i64, trust: Trust) -> Result<(), String> {
+    if header.base_offset < next_offset || header.last_offset_delta < 0 {
+        return Err(format!(
+            "offsets {} to {} after {next_offset}",
+            header.base_offset,
+            header.last_offset()
+        ));
+    }
+    if trust == Trust::Headers {
+        return Ok(());
+    }
+    verify_crc(bytes).map_err(|error| error.to_string())
+}
+
+fn replace_if_changed(
+    segment: &Segment,
+    offsets: &[OffsetEntry],
+    times: &[TimeEntry],
+    complete_times: &[TimeEntry],
+    trust: Trust,
+) -> Result<(), StorageError> {
+    let fits = segment
+        .offset_index
+        .entries()
+        .is_ok_and(|known| known == offsets)
+        && segment
+            .time_index
+            .entries()
+            .is_ok_and(|known| known == times || known == complete_times);
+    if fits {
+        return Ok(());
+    }
+    if trust == Trust::Headers {
+        tracing::warn!(segment = %segment.path().display(), "building the indexes again");
+    }
+    segment
+        .offset_index
+        .replace(offsets)
+        .and_then(|()| segment.time_index.replace(times))
+        .map_err(|error| StorageError::io("build the indexes of", segment.path(), error))
+}

@@ -1,0 +1,223 @@
+//! One of `log.dirs`: its lock, its checkpoints, and the files in it that wait to be unlinked.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use rustix::fs::{FlockOperation, fcntl_lock, flock};
+
+use crate::checkpoint::{CleanShutdownMark, LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint};
+use crate::errors::StorageError;
+use crate::types::TopicPartition;
+
+const LOCK_FILE: &str = ".lock";
+
+/// A log directory that this process has locked.
+#[derive(Debug)]
+pub(crate) struct LogDir {
+    path: PathBuf,
+    /// Holds the lock for as long as it is open.
+    _lock: File,
+    /// The mark the last stop left; removed from the disk by now.
+    clean_mark: Option<CleanShutdownMark>,
+    /// What `log-start-offset-checkpoint` says.
+    log_start_offsets: Mutex<BTreeMap<TopicPartition, i64>>,
+    waiting: Mutex<Vec<Waiting>>,
+    /// The disk was full at the last try: files that wait to be unlinked go at once.
+    is_full: AtomicBool,
+}
+
+/// A file or directory that is to be removed.
+#[derive(Debug)]
+struct Waiting {
+    path: PathBuf,
+    delay_ms: i64,
+    /// Set by the first sweep after it was put here.
+    due_ms: Option<i64>,
+}
+
+impl LogDir {
+    /// Makes the directory if need be, locks it, and takes the clean-shutdown mark off.
+    pub(crate) fn open(path: &Path) -> Result<Self, StorageError> {
+        std::fs::create_dir_all(path).map_err(|error| StorageError::io("create", path, error))?;
+        let lock = lock(path)?;
+        let clean_mark = CleanShutdownMark::read(path)?;
+        if clean_mark.is_some() {
+            CleanShutdownMark::remove(path)?;
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: lock,
+            clean_mark,
+            log_start_offsets: Mutex::new(OffsetCheckpoint::read(
+                path,
+                LOG_START_OFFSET_CHECKPOINT,
+            )),
+            waiting: Mutex::new(Vec::new()),
+            is_full: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The mark of the last stop; None when it was not clean.
+    pub(crate) fn clean_mark(&self) -> Option<CleanShutdownMark> {
+        self.clean_mark
+    }
+
+    /// What the checkpoint says of a partition's start.
+    pub(crate) fn log_start_offset(&self, topic_partition: &TopicPartition) -> Option<i64> {
+        self.log_start_offsets.lock().get(topic_partition).copied()
+    }
+
+    /// Puts a log start into the checkpoint; on disk when it returns.
+    pub(crate) fn save_log_start_offset(
+        &self,
+        topic_partition: &TopicPartition,
+        offset: i64,
+    ) -> Result<(), StorageError> {
+        let mut offsets = self.log_start_offsets.lock();
+        if offsets.get(topic_partition) == Some(&offset) {
+            return Ok(());
+        }
+        let before = offsets.insert(topic_partition.clone(), offset);
+        self.write_log_start_offsets(&offsets).inspect_err(|_| {
+            // So that the next try writes again.
+            match before {
+                Some(before) => offsets.insert(topic_partition.clone(), before),
+                None => offsets.remove(topic_partition),
+            };
+        })
+    }
+
+    /// Takes a deleted partition out of the checkpoint, so that a new one of the same name does not get its start.
+    pub(crate) fn forget_log_start_offset(
+        &self,
+        topic_partition: &TopicPartition,
+    ) -> Result<(), StorageError> {
+        let mut offsets = self.log_start_offsets.lock();
+        match offsets.remove(topic_partition) {
+            Some(_) => self.write_log_start_offsets(&offsets),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the checkpoint of log starts, `offsets` being all that need an entry.
+    pub(crate) fn replace_log_start_offsets(
+        &self,
+        offsets: BTreeMap<TopicPartition, i64>,
+    ) -> Result<(), StorageError> {
+        let mut known = self.log_start_offsets.lock();
+        if *known == offsets {
+            return Ok(());
+        }
+        self.write_log_start_offsets(&offsets)?;
+        *known = offsets;
+        Ok(())
+    }
+
+    fn write_log_start_offsets(
+        &self,
+        offsets: &BTreeMap<TopicPartition, i64>,
+    ) -> Result<(), StorageError> {
+        let entries = offsets
+            .iter()
+            .map(|(topic_partition, offset)| (topic_partition, *offset));
+        OffsetCheckpoint::write(&self.path, LOG_START_OFFSET_CHECKPOINT, entries)
+    }
+
+    /// Takes note of an error, in case it says that the disk is full.
+    pub(crate) fn note_error(&self, error: &StorageError) {
+        if error.is_storage_full() {
+            self.is_full.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Files, or directories, to be removed in `delay_ms`.
+    pub(crate) fn unlink_later(&self, paths: Vec<PathBuf>, delay_ms: i64) {
+        self.waiting
+            .lock()
+            .extend(paths.into_iter().map(|path| Waiting {
+                path,
+                delay_ms,
+                due_ms: None,
+            }));
+    }
+
+    /// Removes what has waited long enough; all of it if the disk was found full.
+    pub(crate) fn unlink_deleted(&self, now_ms: i64) {
+        let is_full = self.is_full.swap(false, Ordering::Relaxed);
+        let due: Vec<Waiting> = {
+            let mut waiting = self.waiting.lock();
+            let (due, later) = std::mem::take(&mut *waiting)
+                .into_iter()
+                .map(|mut item| {
+                    item.due_ms
+                        .get_or_insert(now_ms.saturating_add(item.delay_ms));
+                    item
+                })
+                .partition(|item| is_full || now_ms == i64::MAX || item.due_ms <= Some(now_ms));
+            *waiting = later;
+            due
+        };
+        for item in due {
+            let result = match std::fs::symlink_metadata(&item.path) {
+                Ok(metadata) if metadata.is_dir() => std::fs::remove_dir_all(&item.path),
+                Ok(_) => std::fs::remove_file(&item.path),
+                Err(error) => Err(error),
+            };
+            match result {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    tracing::error!(path = %item.path.display(), %error, "cannot remove what was deleted");
+                }
+                _ => tracing::debug!(path = %item.path.display(), "removed"),
+            }
+        }
+    }
+
+    /// Total and usable bytes of the file system; zeros when it does not say.
+    pub(crate) fn space(&self) -> (u64, u64) {
+        match rustix::fs::statvfs(&self.path) {
+            Ok(space) => (
+                space.f_blocks * space.f_frsize,
+                space.f_bavail * space.f_frsize,
+            ),
+            Err(error) => {
+                tracing::warn!(log_dir = %self.path.display(), %error, "cannot tell the space on the disk");
+                (0, 0)
+            }
+        }
+    }
+}
+
+/// Locks the directory against other brokers: against those of this project by `flock`, which holds between two
+/// in one process as well, and against Apache Kafka by a record lock.
+fn lock(dir: &Path) -> Result<File, StorageError> {
+    let path = dir.join(LOCK_FILE);
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(|error| StorageError::io("open", &path, error))?;
+    for result in [
+        flock(&file, FlockOperation::NonBlockingLockExclusive),
+        fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive),
+    ] {
+        match result {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::ACCESS) => {
+                return Err(StorageError::DirectoryInUse {
+                    path: dir.to_owned(),
+                });
+            }
+            Err(error) => return Err(StorageError::io("lock", &path, error)),
+        }
+    }
+    Ok(file)
+}

@@ -42,10 +42,10 @@ impl Model {
         self.batches
             .retain(|(first, values)| first + values.len() as i64 <= offset);
         if offset < self.end {
-            self.end = self.batches.last().map_or_else(
-                || self.start.min(offset),
-                |(first, values)| first + values.len() as i64,
-            );
+            self.end = self
+                .batches
+                .last()
+                .map_or(0, |(first, values)| first + values.len() as i64);
         }
     }
 

@@ -59,8 +59,6 @@ impl Default for LogManagerSettings {
 pub struct LogDirStatus {
     /// The directory.
     pub path: PathBuf,
-    /// What `meta.properties` says, if it is there.
-    pub meta_properties: Option<MetaProperties>,
     /// Whether the last stop was clean.
     pub was_clean: bool,
     /// The broker epoch at the last clean stop, -1 when unknown.
@@ -116,25 +114,20 @@ impl LogManager {
         })
     }
 
-    /// The log directories.
-    ///
-    /// # Errors
-    /// When a `meta.properties` cannot be read.
-    pub fn log_dirs(&self) -> Result<Vec<LogDirStatus>, StorageError> {
+    /// The log directories. What `meta.properties` says of each is read with [`MetaProperties::read`].
+    pub fn log_dirs(&self) -> Vec<LogDirStatus> {
         self.dirs
             .iter()
             .map(|managed| {
-                let path = managed.dir.path();
                 let mark = managed.dir.clean_mark();
                 let (total_bytes, usable_bytes) = managed.dir.space();
-                Ok(LogDirStatus {
-                    path: path.to_owned(),
-                    meta_properties: MetaProperties::read(path)?,
+                LogDirStatus {
+                    path: managed.dir.path().to_owned(),
                     was_clean: mark.is_some(),
                     previous_broker_epoch: mark.map_or(-1, |mark| mark.broker_epoch),
                     total_bytes,
                     usable_bytes,
-                })
+                }
             })
             .collect()
     }

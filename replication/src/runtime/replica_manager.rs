@@ -12,6 +12,7 @@ use super::error::PartitionError;
 use super::partition::{Leadership, Partition};
 use crate::cluster::delta::ClusterDelta;
 use crate::cluster::image::{ClusterImage, PartitionImage, ResourceType, TopicImage};
+use crate::cluster::topic_name::CLUSTER_METADATA_TOPIC;
 
 /// The topic defaults that the broker's own configuration gives, by topic key.
 pub type LogDefaults = BTreeMap<&'static str, String>;
@@ -87,6 +88,10 @@ impl ReplicaManager {
         self.logs.load_logs(&config_of, now_ms);
         for log in self.logs.logs() {
             let topic_partition = log.topic_partition();
+            // The metadata log is the controller's: no image assigns it.
+            if &*topic_partition.topic == CLUSTER_METADATA_TOPIC {
+                continue;
+            }
             if !self.belongs_here(image, &log) {
                 tracing::warn!(%topic_partition, "deleting the log of a partition that is not assigned to this broker");
                 self.delete_log(topic_partition, now_ms);

@@ -5,5 +5,6 @@
 mod admin;
 mod codec_matrix;
 mod groups;
+mod java_tools;
 mod produce_consume;
 mod support;

@@ -6,7 +6,9 @@ import java.io.EOFException;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 
 import org.apache.kafka.common.utils.internals.Exit;
 import org.slf4j.LoggerFactory;
@@ -31,12 +33,14 @@ public final class Tools {
     private static final class Run {
         private final ByteArrayOutputStream out = new ByteArrayOutputStream();
         private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+        private final List<Runnable> hooks = new ArrayList<>();
         private byte[] outAtExit;
         private byte[] errAtExit;
         private int status;
 
         synchronized void exit(int with) {
             if (outAtExit == null) {
+                hooks.forEach(Runnable::run);
                 System.out.flush();
                 System.err.flush();
                 outAtExit = out.toByteArray();
@@ -81,6 +85,7 @@ public final class Tools {
         // The logger keeps the standard error of now: what it says is not taken for a tool's.
         LoggerFactory.getLogger(Tools.class).debug("ready");
         Exit.setExitProcedure((status, message) -> exit(status));
+        Exit.setShutdownHookAdder((name, hook) -> current.hooks.add(hook));
         Exit.setHaltProcedure((status, message) -> exit(status));
         PrintStream errors = System.err;
         while (true) {

@@ -82,6 +82,7 @@ fn kafkas_offsets_formatters_read_consumer_offsets() {
         });
         member.leave();
         let formatted = |formatter: &str| {
+            let group = unique("formatter");
             let class = format!("org.apache.kafka.tools.consumer.{formatter}");
             let args = [
                 "--topic",
@@ -90,7 +91,7 @@ fn kafkas_offsets_formatters_read_consumer_offsets() {
                 "--timeout-ms",
                 "3000",
             ];
-            let own = ["--group", "formatter", "--formatter", &class];
+            let own = ["--group", &group, "--formatter", &class];
             // The tool ends with its time-out: there is no count of records to wait for.
             let out = try_tool(broker, "console-consumer", &[&args[..], &own].concat(), b"").out;
             serde_json::Deserializer::from_str(&out)

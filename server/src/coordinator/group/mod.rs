@@ -14,8 +14,6 @@
 
 use std::sync::Arc;
 
-use crate::config::BrokerConfig;
-
 pub mod offsets_log;
 pub mod records;
 pub mod replicated_log;
@@ -56,22 +54,6 @@ pub struct GroupConfig {
     pub offsets_retention_check_interval_ms: i64,
     /// `offsets.commit.timeout.ms`: how long a commit waits for the replicas of its partition.
     pub offset_commit_timeout_ms: i64,
-}
-
-impl From<&BrokerConfig> for GroupConfig {
-    fn from(config: &BrokerConfig) -> Self {
-        GroupConfig {
-            min_session_timeout_ms: config.group_min_session_timeout_ms,
-            max_session_timeout_ms: config.group_max_session_timeout_ms,
-            initial_rebalance_delay_ms: i64::from(config.group_initial_rebalance_delay_ms),
-            max_size: usize::try_from(config.group_max_size).unwrap_or(0),
-            offset_metadata_max_bytes: usize::try_from(config.offset_metadata_max_bytes)
-                .unwrap_or(0),
-            offsets_retention_ms: i64::from(config.offsets_retention_minutes) * 60_000,
-            offsets_retention_check_interval_ms: config.offsets_retention_check_interval_ms,
-            offset_commit_timeout_ms: i64::from(config.offsets_commit_timeout_ms),
-        }
-    }
 }
 
 impl Default for GroupConfig {

@@ -29,7 +29,7 @@ pub(super) struct Shard {
 
 enum State {
     Loading,
-    Active(Active),
+    Active(Box<Active>),
     Unloaded(ResponseError),
 }
 
@@ -125,7 +125,7 @@ impl Shard {
             tasks: tasks.clone(),
         };
         self.carry_out(&mut active, effects, now);
-        *state = State::Active(active);
+        *state = State::Active(Box::new(active));
         tasks.spawn(self.clone().run_timers());
     }
 

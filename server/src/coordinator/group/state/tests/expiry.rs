@@ -28,7 +28,7 @@ fn live_on(h: &mut Harness, generation: i32, for_ms: i64) {
 #[test]
 fn a_simple_group_goes_when_its_last_commit_is_old_enough() {
     let mut h = retention(7);
-    h.commit_request(&commit("simple", "", -1, 1));
+    h.must_commit(&commit("simple", "", -1, 1));
     h.advance(7 * DAY_MS - 600_001);
     assert!(has_offset(&h, "simple", "t"));
     h.advance(600_001);
@@ -40,7 +40,7 @@ fn a_simple_group_goes_when_its_last_commit_is_old_enough() {
 fn a_group_counts_from_when_it_became_empty() {
     let mut h = retention(1);
     let generation = h.stable("g", &["a"]);
-    h.commit_request(&commit("g", "a", generation, 1));
+    h.must_commit(&commit("g", "a", generation, 1));
     live_on(&mut h, generation, 2 * DAY_MS);
     assert!(has_offset(&h, "g", "t"), "the topic is consumed");
     h.leave("g", "a").unwrap();
@@ -60,7 +60,7 @@ fn a_stable_group_loses_offsets_of_topics_it_no_longer_consumes() {
         offsets: vec![to_commit("t", 0, 1), to_commit("old", 0, 2)],
         ..commit("g", "a", generation, 1)
     };
-    h.commit_request(&request);
+    h.must_commit(&request);
     live_on(&mut h, generation, DAY_MS + 600_000);
     assert!(has_offset(&h, "g", "t"));
     assert!(!has_offset(&h, "g", "old"));
@@ -80,7 +80,7 @@ fn nothing_expires_during_a_rebalance() {
         offsets: vec![to_commit("old", 0, 2)],
         ..commit("g", "a", 1, 1)
     };
-    h.commit_request(&request);
+    h.must_commit(&request);
     h.join(long(newcomer("g", "b")));
     for _ in 0..2 * DAY_MS / 240_000 {
         h.advance(240_000);
@@ -98,7 +98,7 @@ fn nothing_expires_during_a_rebalance() {
 #[test]
 fn a_client_may_say_how_long_its_offsets_are_kept() {
     let mut h = retention(7);
-    h.commit_request(&CommitRequest {
+    h.must_commit(&CommitRequest {
         retention_ms: Some(3_600_000),
         ..commit("g", "", -1, 1)
     });
@@ -128,7 +128,7 @@ fn offsets_of_a_group_of_another_type_are_kept_while_it_lives() {
         ..newcomer("g", "a")
     });
     h.sync("g", "a", 1, &[]);
-    h.commit_request(&commit("g", "a", 1, 1));
+    h.must_commit(&commit("g", "a", 1, 1));
     live_on(&mut h, 1, DAY_MS + 600_000);
     assert!(has_offset(&h, "g", "t"));
     h.leave("g", "a").unwrap();

@@ -262,6 +262,13 @@ impl Harness {
         (outcome, token)
     }
 
+    /// Commits what must succeed.
+    fn must_commit(&mut self, request: &CommitRequest) {
+        let (outcome, token) = self.commit_request(request);
+        assert_eq!(outcome, Ok(vec![Ok(()); request.offsets.len()]));
+        assert_eq!(self.written(token), Ok(()));
+    }
+
     fn joined(&self, token: ReplyToken) -> &JoinReply {
         match self.replies.get(&token) {
             Some(GroupReply::Join(reply)) => reply,

@@ -169,7 +169,7 @@ impl Model {
             } => {
                 let known = self.client(group, client);
                 let name = Self::group_name(group);
-                self.h.commit_request(&CommitRequest {
+                let _ = self.h.commit_request(&CommitRequest {
                     offsets: vec![
                         to_commit("t", partition, offset),
                         to_commit("u", partition, offset),
@@ -183,7 +183,7 @@ impl Model {
                 offset,
                 retention_ms,
             } => {
-                self.h.commit_request(&CommitRequest {
+                let _ = self.h.commit_request(&CommitRequest {
                     offsets: vec![to_commit("t", partition, offset)],
                     retention_ms,
                     ..commit(&Self::group_name(group), "", -1, offset)

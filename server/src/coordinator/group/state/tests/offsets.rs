@@ -148,7 +148,7 @@ fn offsets_of_consumed_topics_cannot_be_deleted() {
         offsets: vec![to_commit("t", 0, 1), to_commit("other", 0, 2)],
         ..commit("g", "a", generation, 1)
     };
-    h.commit_request(&request);
+    h.must_commit(&request);
     let partitions = [
         (Arc::from("t"), 0),
         (Arc::from("other"), 0),
@@ -191,7 +191,7 @@ fn offsets_of_a_live_group_of_another_type_cannot_be_deleted() {
 fn only_a_group_without_members_can_be_deleted() {
     let mut h = Harness::without_delay();
     h.stable("live", &["a"]);
-    h.commit_request(&commit("dead", "", -1, 1));
+    h.must_commit(&commit("dead", "", -1, 1));
     h.join(JoinRequest {
         requires_known_member_id: true,
         ..newcomer("dead", "pending")
@@ -217,7 +217,7 @@ fn only_a_group_without_members_can_be_deleted() {
 #[test]
 fn a_group_that_got_a_member_while_its_deletion_was_written_lives_on() {
     let mut h = Harness::without_delay();
-    h.commit_request(&commit("g", "", -1, 1));
+    h.must_commit(&commit("g", "", -1, 1));
     h.holds_commits = true;
     let token = h.token();
     let (_, effects) = h.shard.delete_groups(&[Arc::from("g")], token);
@@ -234,7 +234,7 @@ fn deleting_a_topic_drops_what_was_committed_for_it() {
     let mut h = Harness::without_delay();
     let old = Uuid::from_u128(7);
     let new = Uuid::from_u128(8);
-    h.commit_request(&commit("g", "", -1, 1));
+    h.must_commit(&commit("g", "", -1, 1));
     let again = CommitRequest {
         offsets: vec![OffsetToCommit {
             topic_id: new,
@@ -242,7 +242,7 @@ fn deleting_a_topic_drops_what_was_committed_for_it() {
         }],
         ..commit("k", "", -1, 2)
     };
-    h.commit_request(&again);
+    h.must_commit(&again);
     let effects = h
         .shard
         .on_topics_deleted(&[(Arc::from("t"), old), (Arc::from("u"), new)]);

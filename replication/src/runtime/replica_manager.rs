@@ -193,6 +193,10 @@ impl ReplicaManager {
 
     fn belongs_here(&self, image: &ClusterImage, log: &Log) -> bool {
         let TopicPartition { topic, partition } = log.topic_partition();
+        if **topic == *CLUSTER_METADATA_TOPIC {
+            // It is in no image: it is what images are made of, and its controller's own.
+            return true;
+        }
         let assigned = image.topic(topic).filter(|topic| {
             let ours =
                 |partition: &Arc<PartitionImage>| partition.replicas.contains(&self.local_broker);

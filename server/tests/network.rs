@@ -253,6 +253,17 @@ fn pipelined_responses_keep_the_order_of_their_requests() {
 }
 
 #[test]
+fn an_asynchronous_handler_runs_without_any_other_traffic() {
+    let served = Served::start();
+    served.open_gate();
+    let mut client = served.connect();
+    for _ in 0..3 {
+        let ids = client.send(&[Ask::RunAsync]);
+        assert_eq!(client.receive_many(1), ids);
+    }
+}
+
+#[test]
 fn a_request_without_a_response_leaves_no_hole() {
     let served = Served::start();
     let mut client = served.connect();

@@ -123,8 +123,9 @@ impl<H: RequestHandler> Connection<H> {
                     return Ok(Poll::Ready(End::Broken));
                 }
             }
-            self.poll_running(cx);
             self.handle_frames();
+            // After it, so that a handler that has just begun is polled: nothing else would.
+            self.poll_running(cx);
             if self.queue.poll_front(cx, &self.ctx.metrics) == Err(ResponseFailed) {
                 self.close_without_response(CloseReason::Internal);
             }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::ready::Ready;
 use super::signals::StopSignals;
@@ -11,6 +11,8 @@ use super::{FAILURE, StartArguments, logging, runtime};
 use crate::broker::RunningBroker;
 use crate::config::{BrokerConfig, ConfigNotice, DynamicConfig, StaticConfig};
 use crate::log_dirs;
+use crate::metrics::BrokerPages;
+use crate::web::WebServer;
 
 /// Variable with the cluster id when the command line has none, as for Apache Kafka's container image.
 const CLUSTER_ID_VARIABLE: &str = "CLUSTER_ID";
@@ -82,9 +84,18 @@ async fn serve(
     }
     let cluster_id = dirs.cluster_id.clone();
     let running = RunningBroker::start(dirs, config)?;
-    ready(&current, running.listeners(), &[], &cluster_id, began);
+    let web = match start_web(&current, &running) {
+        Ok(web) => web,
+        Err(error) => {
+            running.stop().await?;
+            return Err(error.into());
+        }
+    };
+    tell_ready(&current, &running, &web, &cluster_id, began.elapsed());
+
     let received = signals.next().await;
     tracing::info!(signal = received.name, "stopping");
+    web.stop();
     tokio::select! {
         stopped = running.stop() => {
             stopped?;
@@ -92,19 +103,25 @@ async fn serve(
             Ok(ExitCode::SUCCESS)
         }
         again = signals.next() => {
-            tracing::warn!(signal = again.name, "stopping at once");
-            Ok(ExitCode::from(128 + again.number))
+            tracing::warn!(signal = again.name, "stopping at once, the next start will recover");
+            // No destructor runs and no thread is waited for, as if the signal had ended the process.
+            std::process::exit(128 + i32::from(again.number))
         }
     }
 }
 
+fn start_web(config: &BrokerConfig, running: &RunningBroker) -> std::io::Result<WebServer> {
+    let pages = BrokerPages::new(Arc::clone(running.broker()));
+    WebServer::start(&config.http_listeners, Arc::new(pages))
+}
+
 /// Tells on stdout that the broker is ready; a reader that has gone away does not matter.
-fn ready(
+fn tell_ready(
     config: &BrokerConfig,
-    listeners: &[Arc<crate::network::Listener>],
-    http: &[std::net::SocketAddr],
+    running: &RunningBroker,
+    web: &WebServer,
     cluster_id: &str,
-    began: Instant,
+    took: Duration,
 ) {
     let log_dirs: Vec<String> = config
         .log_dirs
@@ -112,12 +129,12 @@ fn ready(
         .map(|dir| dir.display().to_string())
         .collect();
     let message = Ready {
-        listeners,
-        http,
+        listeners: running.listeners(),
+        http: web.addresses(),
         node_id: config.node_id,
         cluster_id,
         log_dirs: log_dirs.join(", "),
-        took: began.elapsed(),
+        took,
     }
     .message();
     let mut stdout = std::io::stdout().lock();

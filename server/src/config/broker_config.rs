@@ -76,7 +76,6 @@ broker_config! {
     log_flush_start_offset_checkpoint_interval_ms: i32 = "log.flush.start.offset.checkpoint.interval.ms",
     log_cleaner_enable: bool = "log.cleaner.enable",
     log_cleaner_dedupe_buffer_size: i64 = "log.cleaner.dedupe.buffer.size",
-    log_cleaner_io_buffer_load_factor: f64 = "log.cleaner.io.buffer.load.factor",
     log_cleaner_backoff_ms: i64 = "log.cleaner.backoff.ms",
 
     auto_create_topics_enable: bool = "auto.create.topics.enable",
@@ -90,7 +89,6 @@ broker_config! {
     max_incremental_fetch_session_cache_slots: i32 = "max.incremental.fetch.session.cache.slots",
 
     producer_id_expiration_ms: i32 = "producer.id.expiration.ms",
-    producer_id_expiration_check_interval_ms: i32 = "producer.id.expiration.check.interval.ms",
 
     group_min_session_timeout_ms: i32 = "group.min.session.timeout.ms",
     group_max_session_timeout_ms: i32 = "group.max.session.timeout.ms",
@@ -205,14 +203,6 @@ impl BrokerConfig {
             return refuse(
                 "log.cleaner.dedupe.buffer.size",
                 "at least 1048576 is expected",
-            );
-        }
-        if !(self.log_cleaner_io_buffer_load_factor > 0.0
-            && self.log_cleaner_io_buffer_load_factor <= 1.0)
-        {
-            return refuse(
-                "log.cleaner.io.buffer.load.factor",
-                "a number above 0 and up to 1 is expected",
             );
         }
         Ok(())

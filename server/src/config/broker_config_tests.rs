@@ -1,7 +1,7 @@
 //! Tests of the typed configuration.
 
-use super::super::Support;
 use super::super::keys;
+use super::super::{Support, UpdateMode};
 use super::*;
 
 fn config(entries: &[(&str, &str)]) -> Result<BrokerConfig, String> {
@@ -168,7 +168,6 @@ fn values_that_contradict_are_refused() {
         ("log.dirs", ""),
         ("http.listeners", "nowhere"),
         ("http.listeners", "[::1:80"),
-        ("log.cleaner.io.buffer.load.factor", "0.0"),
     ] {
         let error = config(&[(key, value)]).expect_err(key);
         assert!(
@@ -198,4 +197,48 @@ fn values_that_contradict_are_refused() {
         .map(|address| (address.host.as_str(), address.port))
         .collect();
     assert_eq!(http, [("127.0.0.1", 9644), ("::1", 0), ("", 8080)]);
+}
+
+#[test]
+fn keys_that_may_change_at_run_time_are_followed_at_run_time() {
+    const FOLLOWED_BY_THE_NETWORK: [&str; 3] = [
+        "max.connections",
+        "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
+    ];
+    let synonyms: Vec<&str> = highwater_storage::TOPIC_CONFIG_KEYS
+        .iter()
+        .flat_map(|key| key.synonyms.iter().map(|synonym| synonym.name))
+        .collect();
+    for key in keys::all().filter(|key| key.support == Support::Active) {
+        let followed = synonyms.contains(&key.name) || FOLLOWED_BY_THE_NETWORK.contains(&key.name);
+        let dynamic = key.update_mode != UpdateMode::ReadOnly;
+        assert!(
+            !dynamic || followed,
+            "{} is not followed at run time",
+            key.name
+        );
+    }
+}
+
+#[test]
+fn the_configuration_that_apache_kafka_ships_is_taken_as_it_is() {
+    let text = include_bytes!("../../tests/cli/kraft_single_node.properties");
+    let entries = super::super::parse_properties(text).expect("well-formed");
+    let config = StaticConfig::from_entries(entries).expect("acceptable entries");
+    assert_eq!(config.notices(), []);
+    let config = BrokerConfig::from_static(&config).expect("a configuration");
+    let listeners: Vec<_> = config
+        .listeners
+        .iter()
+        .map(|listener| {
+            (
+                listener.name.as_str(),
+                listener.port,
+                listener.advertised_host.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(listeners, [("PLAINTEXT", 9092, "localhost")]);
+    assert_eq!(config.log_dirs, [PathBuf::from("/tmp/kraft-combined-logs")]);
 }

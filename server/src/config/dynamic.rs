@@ -464,7 +464,7 @@ mod tests {
         ]);
         let entries = config.describe(
             &map(&[("log.retention.ms", "900000")]),
-            &map(&[("log.cleaner.backoff.ms", "7")]),
+            &map(&[("max.connections", "7")]),
         );
 
         let retention = entry(&entries, "log.retention.ms");
@@ -481,9 +481,9 @@ mod tests {
                 ("log.retention.hours", "168", ConfigSource::Default),
             ]
         );
-        let cleaner = entry(&entries, "log.cleaner.backoff.ms");
+        let connections = entry(&entries, "max.connections");
         assert_eq!(
-            (cleaner.source, cleaner.read_only),
+            (connections.source, connections.read_only),
             (ConfigSource::DynamicBroker, false)
         );
         let unset = entry(&entries, "log.roll.ms");

@@ -77,15 +77,6 @@ impl FromValue for bool {
     }
 }
 
-impl FromValue for f64 {
-    fn from_value(value: ConfigValue) -> Option<Self> {
-        match value {
-            ConfigValue::Real(value) => Some(value),
-            _ => None,
-        }
-    }
-}
-
 impl FromValue for String {
     fn from_value(value: ConfigValue) -> Option<Self> {
         match value {

@@ -122,7 +122,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .no_counterpart("cleaning runs on one background task")
         .doc("Threads that clean compacted topics."),
     ConfigKey::new("log.cleaner.dedupe.buffer.size", Long, Some("134217728"))
-        .cluster_wide()
         .doc("Memory for the map of keys during cleaning."),
     ConfigKey::new("log.cleaner.io.buffer.size", Int, Some("524288"))
         .at_least(0)
@@ -131,6 +130,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("Memory for the cleaner's input and output."),
     ConfigKey::new("log.cleaner.io.buffer.load.factor", Double, Some("0.9"))
         .cluster_wide()
+        .no_counterpart("the map of keys is filled up to its size")
         .doc("How full the map of keys may become."),
     ConfigKey::new(
         "log.cleaner.io.max.bytes.per.second",
@@ -142,7 +142,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
     .doc("Limit on what the cleaner reads and writes."),
     ConfigKey::new("log.cleaner.backoff.ms", Long, Some("15000"))
         .at_least(0)
-        .cluster_wide()
         .doc("How long the cleaner rests when there is nothing to clean."),
     ConfigKey::new("log.cleaner.min.cleanable.ratio", Double, Some("0.5"))
         .between_real(0.0, 1.0)
@@ -174,7 +173,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("How long a broker may fail to report a broken directory before it stops."),
     ConfigKey::new("num.recovery.threads.per.data.dir", Int, Some("2"))
         .at_least(1)
-        .cluster_wide()
         .doc("Logs of one directory that are opened at the same time."),
     ConfigKey::new("num.replica.alter.log.dirs.threads", Int, None)
         .not_supported_yet()

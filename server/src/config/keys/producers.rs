@@ -6,7 +6,6 @@ use crate::config::key::ConfigType::{Boolean, Int, Short};
 pub(super) const KEYS: &[ConfigKey] = &[
     ConfigKey::new("producer.id.expiration.ms", Int, Some("86400000"))
         .at_least(1)
-        .cluster_wide()
         .doc("A producer that has written nothing for this long is forgotten."),
     ConfigKey::new(
         "producer.id.expiration.check.interval.ms",
@@ -15,6 +14,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
     )
     .at_least(1)
     .internal()
+    .no_counterpart("they are looked for whenever retention is checked")
     .doc("How often forgotten producers are looked for."),
     ConfigKey::new("transactional.id.expiration.ms", Int, Some("604800000"))
         .at_least(1)

@@ -1,0 +1,121 @@
+//! Arguments, configuration files and what is refused before anything is touched.
+
+use std::fs;
+
+use super::process::{highwater, run, stderr};
+
+/// The one line on stderr of a start that failed.
+fn refusal(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(output.stdout.is_empty());
+    let text = stderr(&output);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.starts_with("highwater: "), "{text}");
+    text
+}
+
+#[test]
+fn version_help_and_documentation_are_printed() {
+    let version = run(&["--version"]);
+    assert!(version.status.success());
+    let expected = format!("highwater {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(String::from_utf8_lossy(&version.stdout), expected);
+    let help = run(&["--help"]);
+    assert!(help.status.success());
+    assert!(String::from_utf8_lossy(&help.stdout).contains("config-docs"));
+    let docs = run(&["config-docs"]);
+    assert!(docs.status.success());
+    assert!(
+        String::from_utf8_lossy(&docs.stdout).contains("| `log.retention.hours` | int | `168` |")
+    );
+}
+
+#[test]
+fn wrong_arguments_end_with_code_2() {
+    for arguments in [
+        &["strat"][..],
+        &["start", "--nope"],
+        &["start", "a", "b"],
+        &["--override"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn a_bad_value_is_named_with_its_key_and_what_is_allowed() {
+    let error = refusal(&["--override", "num.partitions=none"]);
+    assert_eq!(
+        error,
+        "highwater: invalid value 'none' for num.partitions: a whole number from 1 to 2147483647 is expected\n"
+    );
+    let error = refusal(&["start", "--override", "listeners=SSL://127.0.0.1:0"]);
+    assert!(error.contains("only PLAINTEXT is served"), "{error}");
+    let error = refusal(&["start", "--override", "num.partitions"]);
+    assert_eq!(
+        error,
+        "highwater: --override num.partitions: key=value is expected\n"
+    );
+    let error = refusal(&[
+        "start",
+        "--cluster-id",
+        "nonsense",
+        "--override",
+        "log.dirs=/proc/none",
+    ]);
+    assert!(error.contains("/proc/none"), "{error}");
+    assert!(refusal(&["start", "--log", "highwater=loud"]).contains("invalid log filter"));
+}
+
+#[test]
+fn the_file_and_the_environment_are_judged_alike() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("server.properties");
+    fs::write(
+        &file,
+        "# comment\nnum.partitions = 3\nlog.cleanup.policy=shrink\n",
+    )
+    .expect("written");
+    let file = file.to_str().expect("text");
+    let error = refusal(&["start", file]);
+    assert!(
+        error.contains("invalid value 'shrink' for log.cleanup.policy"),
+        "{error}"
+    );
+    let error = refusal(&["start", "no/such/file.properties"]);
+    assert!(
+        error.contains("cannot read the configuration file no/such/file.properties"),
+        "{error}"
+    );
+    fs::write(file, "a=\\u12").expect("written");
+    assert!(refusal(&["start", file]).contains("server.properties, line 1: "));
+
+    let mut command = highwater(&["start"]);
+    command.env("KAFKA_LOG_SEGMENT_BYTES", "many");
+    let output = command.output().expect("the binary runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("invalid value 'many' for log.segment.bytes"));
+}
+
+#[test]
+fn a_directory_that_cannot_be_used_is_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("file");
+    fs::write(&file, "").expect("written");
+    let override_ = format!("log.dirs={}", file.display());
+    let error = refusal(&["start", "--override", &override_]);
+    assert!(
+        error.contains("cannot use the data directory ") && error.contains("/file: "),
+        "{error}"
+    );
+    let override_ = format!("log.dirs={}", dir.path().display());
+    let error = refusal(&["start", "--override", &override_]);
+    assert!(error.contains("no meta.properties"), "{error}");
+}

@@ -1,0 +1,224 @@
+//! A broker from its start to its end.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+
+use super::process::{Running, highwater, stderr};
+
+/// A start on free ports with its data in `dir`.
+fn start_in(dir: &Path, overrides: &[&str]) -> Command {
+    let mut command = highwater(&["start", "--override", "listeners=PLAINTEXT://127.0.0.1:0"]);
+    command
+        .arg("--override")
+        .arg(format!("log.dirs={}", dir.display()));
+    for text in overrides {
+        command.args(["--override", text]);
+    }
+    command
+}
+
+fn refused(mut command: Command) -> String {
+    let output = command.output().expect("the binary runs");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    stderr(&output)
+}
+
+fn properties(dir: &Path) -> Vec<String> {
+    let text = fs::read_to_string(dir.join("meta.properties")).expect("meta.properties");
+    let mut lines: Vec<String> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(str::to_owned)
+        .collect();
+    lines.sort();
+    lines
+}
+
+/// ApiVersions v0 with correlation id 7; the answer's correlation id and error code.
+fn api_versions(address: &str) -> (i32, i16) {
+    let mut stream = TcpStream::connect(address).expect("connected");
+    let request: [u8; 14] = [0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 7, 0xff, 0xff];
+    stream.write_all(&request).expect("sent");
+    let mut response = [0; 10];
+    stream.read_exact(&mut response).expect("answered");
+    let [_, _, _, _, a, b, c, d, e, f] = response;
+    (i32::from_be_bytes([a, b, c, d]), i16::from_be_bytes([e, f]))
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("connected");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("answered");
+    response
+}
+
+#[test]
+fn an_empty_directory_is_formatted_and_opened_again_by_the_same_node_only() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().join("deep/data");
+    let mut running = Running::start(start_in(&data, &["node.id=3"]));
+    assert_eq!(api_versions(&running.address("PLAINTEXT://")), (7, 0));
+    let first = properties(&data);
+    let keys: Vec<&str> = first
+        .iter()
+        .map(|line| line.split('=').next().expect("a key"))
+        .collect();
+    assert_eq!(keys, ["cluster.id", "directory.id", "node.id", "version"]);
+    assert!(first.contains(&"node.id=3".to_owned()) && first.contains(&"version=1".to_owned()));
+    assert!(
+        running
+            .ready_line
+            .contains(first[0].trim_start_matches("cluster.id="))
+    );
+
+    let error = refused(start_in(&data, &["node.id=3"]));
+    assert!(error.contains("in use by another broker"), "{error}");
+    running.signal("TERM");
+    let (status, log) = running.wait();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(data.join(".kafka_cleanshutdown").exists());
+
+    let error = refused(start_in(&data, &["node.id=4"]));
+    assert!(
+        error.contains("belongs to node 3, but node.id is 4"),
+        "{error}"
+    );
+    let mut other = start_in(&data, &["node.id=3"]);
+    other.env("CLUSTER_ID", "5L6g3nShT-eMCtK--X86sw");
+    let error = refused(other);
+    assert!(
+        error.contains("the cluster id asked for is of cluster 5L6g3nShT-eMCtK--X86sw"),
+        "{error}"
+    );
+
+    let again = Running::start(start_in(&data, &["node.id=3"]));
+    assert_eq!(api_versions(&again.address("PLAINTEXT://")), (7, 0));
+    assert_eq!(properties(&data), first);
+}
+
+#[test]
+fn a_cluster_id_may_be_asked_for() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut command = start_in(dir.path(), &[]);
+    command.args(["--cluster-id", "5L6g3nShT-eMCtK--X86sw"]);
+    let running = Running::start(command);
+    assert!(
+        running
+            .ready_line
+            .contains("cluster 5L6g3nShT-eMCtK--X86sw"),
+        "{}",
+        running.ready_line
+    );
+    assert!(properties(dir.path()).contains(&"cluster.id=5L6g3nShT-eMCtK--X86sw".to_owned()));
+}
+
+#[test]
+fn a_server_properties_of_apache_kafka_4_starts() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("server.properties");
+    fs::write(&file, include_str!("kraft_single_node.properties")).expect("written");
+    // Only what a test must change: ports and the directory.
+    let mut command = highwater(&["start", file.to_str().expect("text")]);
+    command.args(["--override", "listeners=PLAINTEXT://:0,CONTROLLER://:0"]);
+    command
+        .arg("--override")
+        .arg(format!("log.dirs={}", dir.path().join("data").display()));
+    let mut running = Running::start(command);
+    assert!(
+        running.ready_line.contains("PLAINTEXT://localhost:"),
+        "{}",
+        running.ready_line
+    );
+    running.signal("INT");
+    let (status, log) = running.wait();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(!log.contains(" WARN "), "{log}");
+}
+
+#[test]
+fn unknown_and_unsupported_keys_are_warned_of() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut command = start_in(
+        dir.path(),
+        &["zookeeper.connect=x:2181", "quota.window.num=5"],
+    );
+    command
+        .env("KAFKA_NUM_IO_THREADS", "16")
+        .env("HIGHWATER_LOG_FORMAT", "json");
+    let mut running = Running::start(command);
+    running.signal("TERM");
+    let (status, log) = running.wait();
+    assert_eq!(status.code(), Some(0), "{log}");
+    for part in [
+        "unknown configuration key zookeeper.connect",
+        "quota.window.num is not supported yet and has no effect",
+        "num.io.threads has no effect here",
+    ] {
+        assert!(log.contains(part), "{part} is missing: {log}");
+    }
+    assert!(
+        log.lines()
+            .all(|line| line.starts_with('{') && line.ends_with('}')),
+        "{log}"
+    );
+}
+
+#[test]
+fn a_port_in_use_is_named_and_leaves_the_directory_usable() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let address = taken.local_addr().expect("an address").to_string();
+    let error = refused(start_in(
+        dir.path(),
+        &[&format!("listeners=PLAINTEXT://{address}")],
+    ));
+    assert!(error.contains(&address), "{error}");
+    let error = refused(start_in(
+        dir.path(),
+        &[&format!("http.listeners={address}")],
+    ));
+    assert!(error.contains(&address), "{error}");
+    Running::start(start_in(dir.path(), &[]));
+}
+
+#[test]
+fn metrics_and_health_are_served_when_asked_for() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut running = Running::start(start_in(dir.path(), &["http.listeners=127.0.0.1:0"]));
+    let line = running.line();
+    let http = line
+        .trim()
+        .trim_start_matches("Metrics on http://")
+        .trim_end_matches("/metrics");
+    assert_eq!(api_versions(&running.address("PLAINTEXT://")), (7, 0));
+    assert!(get(http, "/health").starts_with("HTTP/1.1 200 "));
+    assert!(get(http, "/ready").starts_with("HTTP/1.1 200 "));
+    let metrics = get(http, "/metrics");
+    for line in [
+        "kafka_network_requestmetrics_requests_total{request=\"ApiVersions\"} 1",
+        "kafka_server_kafkaserver_brokerstate 3",
+        "kafka_controller_kafkacontroller_activebrokercount 1",
+        "kafka_server_replicamanager_offlinereplicacount 0",
+        "# EOF",
+    ] {
+        assert!(
+            metrics.lines().any(|found| found == line),
+            "{line} is missing: {metrics}"
+        );
+    }
+}
+
+#[test]
+fn what_was_killed_starts_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut running = Running::start(start_in(dir.path(), &[]));
+    running.signal("KILL");
+    running.wait();
+    assert!(!dir.path().join(".kafka_cleanshutdown").exists());
+    let again = Running::start(start_in(dir.path(), &[]));
+    assert_eq!(api_versions(&again.address("PLAINTEXT://")), (7, 0));
+}

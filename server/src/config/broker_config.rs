@@ -167,20 +167,6 @@ impl BrokerConfig {
                 .unwrap_or_default();
             Err(ConfigError::invalid(key, &text, expected))
         };
-        for (key, size) in [
-            ("socket.send.buffer.bytes", self.socket_send_buffer_bytes),
-            (
-                "socket.receive.buffer.bytes",
-                self.socket_receive_buffer_bytes,
-            ),
-        ] {
-            if size < 1 && size != -1 {
-                return refuse(
-                    key,
-                    "a whole number from 1 to 2147483647, or -1, is expected",
-                );
-            }
-        }
         if self.max_connections_per_ip == 0 && self.max_connections_per_ip_overrides.is_empty() {
             return refuse(
                 "max.connections.per.ip",

@@ -294,7 +294,7 @@ impl ConfigKey {
                 .iter()
                 .any(|allowed| allowed.eq_ignore_ascii_case(text)),
             (Allowed::ListOf(texts), ConfigValue::List(list)) => {
-                !list.is_empty() && list.iter().all(|text| texts.contains(&text.as_str()))
+                list.iter().all(|text| texts.contains(&text.as_str()))
             }
             (Allowed::NotEmpty, ConfigValue::Text(text)) => !text.is_empty(),
             _ => false,

@@ -17,7 +17,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
     ConfigKey::new("controller.listener.names", List, None)
         .default_here("")
         .doc(
-            "Listeners of the controller. A single node's controller lives in the broker,\
+            "Listeners of the controller. A single node's controller lives in the broker, \
               so they are checked but not opened.",
         ),
     ConfigKey::new("controller.quorum.voters", List, Some(""))

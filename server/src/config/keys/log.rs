@@ -197,7 +197,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
     ConfigKey::new("compression.lz4.level", Int, Some("9"))
         .between(1, 17)
         .cluster_wide()
-        .refused_unless_default()
         .doc("Level when batches are stored with lz4."),
     ConfigKey::new("compression.zstd.level", Int, Some("3"))
         .between(-131072, 22)

@@ -35,9 +35,13 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .at_least(1)
         .doc("Largest request that is read; a longer one closes the connection."),
     ConfigKey::new("socket.send.buffer.bytes", Int, Some("102400"))
+        .between(1, 2_147_483_647)
+        .or_minus_one()
         .default_here("-1")
         .doc("SO_SNDBUF of accepted connections; -1 leaves it to the operating system."),
     ConfigKey::new("socket.receive.buffer.bytes", Int, Some("102400"))
+        .between(1, 2_147_483_647)
+        .or_minus_one()
         .default_here("-1")
         .doc("SO_RCVBUF of accepted connections; -1 leaves it to the operating system."),
     ConfigKey::new("socket.listen.backlog.size", Int, Some("50"))

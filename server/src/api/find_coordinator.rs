@@ -87,7 +87,10 @@ fn single(ctx: &RequestContext, found: Result<Node, ResponseError>) -> FindCoord
 }
 
 fn message(error: ResponseError) -> StrBytes {
-    StrBytes::from_string(error.to_string())
+    StrBytes::from_static_str(match error {
+        ResponseError::InvalidRequest => "no coordinator is served for this type of key",
+        _ => "the coordinator is not available yet",
+    })
 }
 
 fn find(

@@ -360,3 +360,50 @@ fn requests_after_the_stop_are_told() {
         Err(ControllerError::Stopping)
     ));
 }
+
+/// The metadata log of a broker of Apache Kafka 4.4.0 that made a topic of two partitions, gave it a third, and set a
+/// configuration of the broker.
+#[test]
+fn a_metadata_log_of_apache_kafka_is_taken_over() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let metadata_dir = dir.path().join("__cluster_metadata-0");
+    std::fs::create_dir(&metadata_dir).expect("made");
+    let file = |name: &str, content: &[u8]| {
+        std::fs::write(metadata_dir.join(name), content).expect("written")
+    };
+    file(
+        "00000000000000000000.log",
+        include_bytes!("testdata/apache-kafka-4.4.0.log"),
+    );
+    file(
+        "00000000000000000000-0000000000.checkpoint",
+        include_bytes!("testdata/apache-kafka-4.4.0.checkpoint"),
+    );
+    let (_logs, recovered) = open(dir.path());
+    let image = recovered.image();
+    let topic = image.topic("t1").expect("the topic");
+    assert_eq!(topic.id.to_string(), "r1qIAnU2QJyolPWX7Mq6NQ");
+    assert_eq!(topic.partitions.len(), 3);
+    assert_eq!(
+        image.topic_configs("t1").expect("set")["cleanup.policy"],
+        "compact,delete"
+    );
+    assert_eq!(
+        image
+            .configs(&ConfigResource::broker(BrokerId(1)))
+            .expect("set")["log.cleaner.threads"],
+        "2"
+    );
+    assert_eq!(image.broker(BrokerId(1)).expect("registered").epoch.0, 17);
+    assert_eq!(image.feature_level("share.version"), 2);
+
+    let controller = recovered.start(settings(true), Vec::new()).expect("starts");
+    let image = controller.handle().image();
+    assert_eq!(image.epoch(), 2);
+    assert!(image.is_active(BrokerId(1)));
+    // What this release does not have is off.
+    assert_eq!(image.feature_level("share.version"), 0);
+    assert_eq!(image.feature_level("metadata.version"), 33);
+    assert_eq!(image.topic("t1").expect("the topic").partitions.len(), 3);
+    controller.stop();
+}

@@ -61,7 +61,13 @@ pub(super) fn topic_config_entries(
             let synonyms = broker
                 .config
                 .topic_synonyms(key.name, &all_brokers, &this_broker);
-            let mut synonyms: Vec<Synonym> = synonyms.into_iter().map(Synonym::from).collect();
+            // As in Kafka, a weaker synonym alone (hours of retention) is not told.
+            let strongest = key.synonyms.first().map(|synonym| synonym.name);
+            let mut synonyms: Vec<Synonym> = synonyms
+                .into_iter()
+                .skip_while(|synonym| Some(synonym.name.as_str()) != strongest)
+                .map(Synonym::from)
+                .collect();
             let set = overrides.get(key.name).map(String::as_str);
             let text = set
                 .or_else(|| defaults.get(key.name).map(String::as_str))

@@ -149,6 +149,13 @@ impl ProducerStateEntry {
         self.current_txn_first_offset = None;
     }
 
+    pub(super) fn advance_epoch(&mut self, epoch: i16, timestamp: i64) {
+        if epoch >= self.producer_epoch {
+            self.set_epoch(epoch);
+            self.last_timestamp = timestamp;
+        }
+    }
+
     fn set_epoch(&mut self, epoch: i16) {
         if epoch != self.producer_epoch {
             self.producer_epoch = epoch;

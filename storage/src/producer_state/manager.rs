@@ -193,7 +193,11 @@ impl ProducerStateManager {
         }
         if header.is_control() {
             return match read_marker(batch) {
-                Ok(marker) => marker.and_then(|marker| self.apply_marker(header, marker)),
+                Ok(Some(marker)) => self.apply_marker(header, marker),
+                Ok(None) => {
+                    self.apply_emptied_marker(header);
+                    None
+                }
                 Err(error) => {
                     warn!(
                         topic_partition = %self.topic_partition,
@@ -246,6 +250,16 @@ impl ProducerStateManager {
             is_aborted: !marker.is_commit,
             last_stable_offset: self.first_undecided_offset().unwrap_or(last_offset + 1),
         })
+    }
+
+    /// Compaction keeps a producer's last marker without its record, for its epoch.
+    fn apply_emptied_marker(&mut self, header: &BatchHeader) {
+        if header.records_count == 0 {
+            self.producers
+                .entry(header.producer_id)
+                .or_insert_with(|| ProducerStateEntry::new(header.producer_epoch))
+                .advance_epoch(header.producer_epoch, header.max_timestamp);
+        }
     }
 
     /// Lowest first offset of a transaction that is open, or whose marker is not below the high

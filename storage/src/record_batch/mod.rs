@@ -15,6 +15,7 @@
 mod batches;
 mod builder;
 mod codec;
+pub mod compaction;
 mod control;
 mod crc_shift;
 mod error;

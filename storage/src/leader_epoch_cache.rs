@@ -1,7 +1,9 @@
 //! Which leader epoch begins at which offset (KIP-101, KIP-279), kept in `leader-epoch-checkpoint`.
 //!
-//! Epochs and start offsets both ascend strictly. The file is written before an epoch is used, so it never
-//! lacks one; an epoch may have no records at all and is known from the file alone then.
+//! Epochs and start offsets both ascend strictly. The file has an epoch before the first record of it is
+//! appended; it is forced to disk before the recovery point passes that record, since recovery finds the epochs
+//! of later records in the batches. An epoch that has no records yet begins at the log's end, and a start drops
+//! such epochs anyway, so it is not written for its own sake.
 
 use std::path::{Path, PathBuf};
 
@@ -21,8 +23,10 @@ pub(crate) struct EpochEntry {
 pub(crate) struct LeaderEpochCache {
     partition_dir: PathBuf,
     entries: Vec<EpochEntry>,
-    /// Whether the file lacks the newest state because a write failed.
+    /// Whether the file lacks the newest state.
     file_is_stale: bool,
+    /// Whether the file may be lost in a power cut.
+    file_is_unsynced: bool,
 }
 
 impl LeaderEpochCache {
@@ -33,6 +37,7 @@ impl LeaderEpochCache {
             partition_dir: partition_dir.to_owned(),
             entries: Vec::new(),
             file_is_stale: false,
+            file_is_unsynced: false,
         };
         match read_leader_epochs(partition_dir) {
             Ok(entries) => {
@@ -70,6 +75,7 @@ impl LeaderEpochCache {
             .collect();
         write_leader_epochs(&self.partition_dir, &entries, durability)?;
         self.file_is_stale = false;
+        self.file_is_unsynced = durability == Durability::Cached;
         Ok(())
     }
 
@@ -80,28 +86,26 @@ impl LeaderEpochCache {
             .is_none_or(|last| epoch.0 != last.epoch || start_offset < last.start_offset)
     }
 
-    /// Notes that `epoch` begins at `start_offset`, in the file as well. After an error nothing has changed.
-    pub(crate) fn assign(
+    /// Whether a record of `epoch` at `start_offset` must not be appended before [`Self::before_append`].
+    pub(crate) fn is_write_due(&self, epoch: LeaderEpoch, start_offset: i64) -> bool {
+        self.file_is_stale || self.is_news(epoch, start_offset)
+    }
+
+    /// Notes that `epoch` begins at `start_offset` and writes the file; it survives the end of this process.
+    pub(crate) fn before_append(
         &mut self,
         epoch: LeaderEpoch,
         start_offset: i64,
-        durability: Durability,
     ) -> Result<(), StorageError> {
-        if !self.is_news(epoch, start_offset) {
-            return Ok(());
+        self.assign(epoch, start_offset);
+        if self.file_is_stale {
+            self.write(Durability::Cached)?;
         }
-        let before = self.entries.clone();
-        self.insert(EpochEntry {
-            epoch: epoch.0,
-            start_offset,
-        });
-        self.write(durability).inspect_err(|_| {
-            self.entries = before;
-        })
+        Ok(())
     }
 
-    /// As [`Self::assign`] while the log is recovered; [`Self::flush`] follows once.
-    pub(crate) fn assign_in_memory(&mut self, epoch: LeaderEpoch, start_offset: i64) {
+    /// Notes that `epoch` begins at `start_offset`.
+    pub(crate) fn assign(&mut self, epoch: LeaderEpoch, start_offset: i64) {
         if self.is_news(epoch, start_offset) {
             self.insert(EpochEntry {
                 epoch: epoch.0,
@@ -141,9 +145,21 @@ impl LeaderEpochCache {
         self.entries.clear();
     }
 
-    /// Writes the file if it lacks something.
+    /// Drops what a log that begins at `start_offset` and ends at `end_offset` cannot have. The file may keep it
+    /// until the next append: a start drops it again.
+    pub(crate) fn trim(&mut self, start_offset: i64, end_offset: i64) {
+        self.truncate_from_end(end_offset);
+        self.truncate_from_start(start_offset);
+    }
+
+    /// Whether [`Self::flush`] would do something.
+    pub(crate) fn is_flush_due(&self) -> bool {
+        self.file_is_stale || self.file_is_unsynced
+    }
+
+    /// Forces the file to disk, with all that is known.
     pub(crate) fn flush(&mut self) -> Result<(), StorageError> {
-        if self.file_is_stale {
+        if self.is_flush_due() {
             self.write(Durability::Synced)?;
         }
         Ok(())
@@ -199,7 +215,7 @@ mod tests {
         let mut cache = LeaderEpochCache::open(dir.path()).expect("no file");
         for (epoch, start) in entries {
             cache
-                .assign(LeaderEpoch(*epoch), *start, Durability::Synced)
+                .before_append(LeaderEpoch(*epoch), *start)
                 .expect("written");
         }
         (dir, cache)
@@ -211,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assigned_epoch_is_in_the_file_at_once() {
+    fn an_epoch_with_records_is_in_the_file() {
         let (dir, _cache) = cache(&[(0, 0), (2, 10)]);
         let again = LeaderEpochCache::open(dir.path()).expect("read");
         assert_eq!(entries(&again), vec![(0, 0), (2, 10)]);
@@ -267,7 +283,7 @@ mod tests {
         std::fs::write(dir.path().join("leader-epoch-checkpoint"), "0\n9\n").expect("written");
         let mut again = LeaderEpochCache::open(dir.path()).expect("tolerated");
         assert_eq!(again.latest(), None);
-        again.assign_in_memory(LeaderEpoch(1), 0);
+        again.assign(LeaderEpoch(1), 0);
         again.flush().expect("written");
         let again = LeaderEpochCache::open(dir.path()).expect("read");
         assert_eq!(entries(&again), vec![(1, 0)]);

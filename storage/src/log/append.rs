@@ -10,7 +10,7 @@ use crate::errors::{AppendError, StorageError};
 use crate::log_config::LogConfig;
 use crate::producer_state::BatchMetadata;
 use crate::record_batch::{
-    BATCH_HEADER_BYTES, BatchHeader, Batches, NO_TIMESTAMP, patch_header, verify_crc,
+    BatchHeader, Batches, NO_TIMESTAMP, ValidationRules, validate_produced, verify_crc,
 };
 use crate::segment::Segment;
 use crate::types::LeaderEpoch;
@@ -31,35 +31,28 @@ impl Log {
         now_ms: i64,
     ) -> Result<AppendInfo, AppendError> {
         let config = self.config.load_full();
-        let (batch, log_append_time) = validate(records, &config)?;
-        let Some(mut raw_header) = batch.first_chunk::<BATCH_HEADER_BYTES>().copied() else {
-            return Err(AppendError::CorruptMessage("no batch".to_owned()));
-        };
-        if batch.len() > config.segment_bytes as usize {
+        let batch = validate_produced(records, &ValidationRules::from(&*config), origin, now_ms)?;
+        if batch.size_in_bytes() > config.segment_bytes as usize {
             return Err(AppendError::RecordListTooLarge {
-                size_bytes: batch.len(),
+                size_bytes: batch.size_in_bytes(),
                 segment_bytes: config.segment_bytes as usize,
             });
         }
         let mut writer = self.writer.lock();
         self.check_open()?;
         let base_offset = self.log_end_offset();
-        patch_header(
-            &mut raw_header,
+        let raw_header = batch.patched_header(base_offset, leader_epoch.0);
+        let header = BatchHeader {
             base_offset,
-            leader_epoch.0,
-            log_append_time,
-        );
-        let header = BatchHeader::parse(&raw_header)
-            .map_err(|error| AppendError::CorruptMessage(error.to_string()))?;
+            partition_leader_epoch: leader_epoch.0,
+            ..batch.header()
+        };
         if let Some(original) =
-            self.check_producer(&mut writer.producers, &header, &batch, origin)?
+            self.check_producer(&mut writer.producers, &header, batch.bytes(), origin)?
         {
             return Ok(self.duplicate_info(&original));
         }
-        if self.epochs.read().is_news(leader_epoch, base_offset) {
-            self.assign_epoch_start(leader_epoch, base_offset)?;
-        }
+        self.write_epoch_before_append(leader_epoch, base_offset)?;
         let mut active = self.active_segment()?;
         if Self::is_roll_due(
             &mut writer,
@@ -71,16 +64,13 @@ impl Log {
         ) {
             active = self.roll(&mut writer, &config, now_ms)?;
         }
-        let mut parts = [
-            IoSlice::new(&raw_header),
-            IoSlice::new(&batch[BATCH_HEADER_BYTES..]),
-        ];
+        let mut parts = [IoSlice::new(&raw_header), IoSlice::new(batch.records())];
         self.write(&mut writer, &active, &mut parts)?;
         let position = active.size();
         self.publish(
             &mut writer,
             &active,
-            &[(position, header, &batch)],
+            &[(position, header, batch.bytes())],
             &config,
             now_ms,
         )?;
@@ -88,12 +78,12 @@ impl Log {
         let info = AppendInfo {
             base_offset,
             last_offset: header.last_offset(),
-            log_append_time_ms: log_append_time.unwrap_or(NO_TIMESTAMP),
+            log_append_time_ms: batch.log_append_time().unwrap_or(NO_TIMESTAMP),
             log_start_offset: self.log_start_offset(),
             duplicate: false,
             max_timestamp: header.max_timestamp,
             offset_of_max_timestamp: header.last_offset(),
-            size_bytes: batch.len(),
+            size_bytes: batch.size_in_bytes(),
             records_count: i64::from(header.records_count),
         };
         self.flush_if_due(&config)?;
@@ -127,9 +117,7 @@ impl Log {
             }
             check_replicated(&header, bytes, next_offset)?;
             let epoch = LeaderEpoch(header.partition_leader_epoch);
-            if epoch.0 >= 0 && self.epochs.read().is_news(epoch, header.base_offset) {
-                self.assign_epoch_start(epoch, header.base_offset)?;
-            }
+            self.write_epoch_before_append(epoch, header.base_offset)?;
             let size = active.size() + run.size_bytes;
             if Self::is_roll_due(&mut writer, &active, size, &header, &config, now_ms) {
                 self.append_run(&mut writer, &active, &mut run, &config, now_ms)?;
@@ -307,23 +295,4 @@ fn check_replicated(
         )));
     }
     Ok(())
-}
-
-/// TEMPORARY seam until `record_batch::validate_produced` lands.
-fn validate(records: &Bytes, config: &LogConfig) -> Result<(Bytes, Option<i64>), AppendError> {
-    let header = BatchHeader::parse(records)
-        .map_err(|error| AppendError::CorruptMessage(error.to_string()))?;
-    if header.size_in_bytes() != records.len() {
-        return Err(AppendError::CorruptMessage(
-            "not exactly one batch".to_owned(),
-        ));
-    }
-    if records.len() > config.max_message_bytes {
-        return Err(AppendError::MessageTooLarge {
-            size_bytes: records.len(),
-            max_bytes: config.max_message_bytes,
-        });
-    }
-    verify_crc(records).map_err(|error| AppendError::CorruptMessage(error.to_string()))?;
-    Ok((records.clone(), None))
 }

@@ -56,6 +56,9 @@ impl Log {
                 self.log_dir.note_error(error);
             })?;
         }
+        if self.epochs.read().is_flush_due() {
+            self.epochs.write().flush()?;
+        }
         // A truncation meanwhile has moved the point below, and must not be undone.
         if std::sync::Arc::ptr_eq(&segments, &self.segments.load()) || to <= self.log_end_offset() {
             let to = to.min(self.log_end_offset());
@@ -149,7 +152,6 @@ impl Log {
             self.take_snapshot(&mut writer, true)?;
         }
         self.flush()?;
-        self.epochs.write().flush()?;
         self.close_files();
         Ok(())
     }

@@ -48,39 +48,29 @@ impl Log {
     ) -> Result<Option<TimestampedOffset>, ReadError> {
         self.check_open()?;
         let segments = self.segments.load_full();
-        let mut best: Option<(&Segment, TimeEntry)> = None;
-        for segment in segments.as_slice() {
-            if let Some(max) = segment.max_timestamp()?
-                && best.is_none_or(|(_, best)| max.timestamp > best.timestamp)
-            {
-                best = Some((segment, max));
+        let log_start_offset = self.log_start_offset();
+        let mut candidates: Vec<(TimeEntry, &Segment)> = Vec::new();
+        for segment in &segments.as_slice()[segments.floor(log_start_offset)..] {
+            let max = if segment.base_offset() >= log_start_offset {
+                segment.max_timestamp()?
+            } else {
+                segment.max_timestamp_from(log_start_offset)?
+            };
+            candidates.extend(max.map(|max| (max, &**segment)));
+        }
+        // The largest first; among equals the earliest, since sorting is stable.
+        candidates.sort_by_key(|(max, _)| std::cmp::Reverse(max.timestamp));
+        for (max, segment) in candidates {
+            if max.timestamp < 0 {
+                return Ok(None);
+            }
+            let found = first_at_or_after(segment, max.timestamp, log_start_offset, self.limits())?;
+            // None: all records of that time lie below the log's start, though their batch does not.
+            if let Some(found) = found {
+                return Ok((found.offset < upper_bound_offset).then_some(found));
             }
         }
-        let Some((segment, max)) = best else {
-            return Ok(None);
-        };
-        if max.timestamp < 0 {
-            return Ok(None);
-        }
-        let found = match segment.find(max.offset, segment.size())? {
-            Some(batch) if batch.header.max_timestamp == max.timestamp => {
-                first_record(segment, &batch, self.limits(), |timestamp, offset| {
-                    timestamp >= max.timestamp && offset >= self.log_start_offset()
-                })?
-            }
-            _ => None,
-        };
-        let found = match found {
-            Some(found) => Some(found),
-            // The index does not say where exactly, or the record is below the log start.
-            None => first_at_or_after(
-                segment,
-                max.timestamp,
-                self.log_start_offset(),
-                self.limits(),
-            )?,
-        };
-        Ok(found.filter(|found| found.offset < upper_bound_offset))
+        Ok(None)
     }
 
     fn limits(&self) -> DecompressLimits {
@@ -128,17 +118,17 @@ fn start_position(segment: &Segment, target_ms: i64, size: u32) -> Result<u32, R
         }
     };
     match segment.find(entry.offset, size)? {
-        Some(found) if is_entry_of(&entry, &found.header) => Ok(found.position),
+        Some(found)
+            if found.header.base_offset <= entry.offset
+                && found.header.max_timestamp == entry.timestamp =>
+        {
+            Ok(found.position)
+        }
         _ => {
             segment.note_damage("a time index entry does not name its batch");
             Ok(0)
         }
     }
-}
-
-/// Whether a time index entry is of this batch.
-fn is_entry_of(entry: &TimeEntry, header: &BatchHeader) -> bool {
-    header.base_offset <= entry.offset && header.max_timestamp == entry.timestamp
 }
 
 /// The first record of a batch for which `is_it`, given timestamp and offset, holds.

@@ -203,20 +203,30 @@ impl Log {
         Some(LeaderEpoch(latest.epoch))
     }
 
-    /// Notes that `epoch` begins at `offset`, in `leader-epoch-checkpoint` as well.
+    /// Notes that `epoch` begins at `offset`. It is in `leader-epoch-checkpoint` before the first record of it.
     ///
     /// # Errors
-    /// When the file cannot be written; nothing has changed then.
+    /// When `offset` is below the log's end and the file cannot be written.
     pub fn assign_epoch_start(&self, epoch: LeaderEpoch, offset: i64) -> Result<(), StorageError> {
         let mut epochs = self.epochs.write();
-        // An epoch at the start of an empty log says nothing a reader could miss after a power cut, and thousands
-        // of new partitions get one.
-        let durability = if offset == self.log_start_offset() {
-            Durability::Cached
-        } else {
-            Durability::Synced
-        };
-        epochs.assign(epoch, offset, durability)
+        epochs.assign(epoch, offset);
+        // At the log's end nothing depends on it yet, and thousands of partitions may get a leader at once.
+        if offset < self.log_end_offset() {
+            epochs.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Sees to it that the epoch of a record that is about to be appended is in the file.
+    fn write_epoch_before_append(
+        &self,
+        epoch: LeaderEpoch,
+        offset: i64,
+    ) -> Result<(), StorageError> {
+        if epoch.0 < 0 || !self.epochs.read().is_write_due(epoch, offset) {
+            return Ok(());
+        }
+        self.epochs.write().before_append(epoch, offset)
     }
 
     /// The largest epoch not above `epoch`, and where it ends; None when that is not known here. An epoch before

@@ -271,9 +271,7 @@ impl OpenLog {
         let segments = SegmentList::new(segments.into_iter().map(Arc::new).collect());
         let mut producers = ProducerStateManager::new(self.topic_partition.clone());
         self.load_producers(&mut producers, &segments, log_start_offset, log_end_offset)?;
-        epochs.truncate_from_end(log_end_offset);
-        epochs.truncate_from_start(log_start_offset);
-        epochs.flush()?;
+        epochs.trim(log_start_offset, log_end_offset);
         let high_watermark = self
             .high_watermark
             .unwrap_or(log_start_offset)
@@ -409,7 +407,7 @@ fn rebuild_epochs(segments: &[Segment], epochs: &mut LeaderEpochCache) -> Result
         segment.scan(0, segment.size(), |_, header, _| {
             if header.partition_leader_epoch >= 0 {
                 let epoch = LeaderEpoch(header.partition_leader_epoch);
-                epochs.assign_in_memory(epoch, header.base_offset);
+                epochs.assign(epoch, header.base_offset);
             }
             Ok(())
         })?;

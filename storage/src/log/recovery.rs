@@ -94,7 +94,7 @@ pub(super) fn recover_segment(
     let end = segment.scan(position, segment.size(), |position, header, bytes| {
         check(header, bytes, next_offset, trust)?;
         next_offset = header.next_offset();
-        epochs.assign_in_memory(
+        epochs.assign(
             LeaderEpoch(header.partition_leader_epoch),
             header.base_offset,
         );

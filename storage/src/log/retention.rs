@@ -40,7 +40,8 @@ impl Log {
         let start = self.log_start_offset();
         match self
             .log_dir
-            .save_log_start_offset(&self.topic_partition, start)
+            .log_start_offsets
+            .set(&self.topic_partition, start)
         {
             // Deleting what is below makes room to say so.
             Err(error) if error.is_storage_full() => {
@@ -48,7 +49,8 @@ impl Log {
                 self.delete_segments(&config, 0, 0, |_, end_offset| end_offset <= start)?;
                 self.log_dir.unlink_deleted(i64::MAX);
                 self.log_dir
-                    .save_log_start_offset(&self.topic_partition, start)?;
+                    .log_start_offsets
+                    .set(&self.topic_partition, start)?;
             }
             other => other?,
         }

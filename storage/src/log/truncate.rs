@@ -62,6 +62,9 @@ impl Log {
             Arc::clone(last)
         };
         let new_end = self.end_of(&new_last)?;
+        self.log_dir
+            .recovery_points
+            .lower(&self.topic_partition, new_end)?;
         let mut list = kept.to_vec();
         list.push(Arc::clone(&new_last));
         // The list first, then the ends: a reader that sees an end also sees that its list is old.
@@ -73,7 +76,8 @@ impl Log {
             // The batch that held the start is gone; it comes back whole, if at all.
             self.log_start_offset.store(new_end, Ordering::Release);
             self.log_dir
-                .save_log_start_offset(&self.topic_partition, new_end)?;
+                .log_start_offsets
+                .set(&self.topic_partition, new_end)?;
         }
         self.discard(dropped, config.file_delete_delay_ms);
         writer.index_builder = new_last.rebuild_indexes(config.index_interval_bytes, true)?;
@@ -161,6 +165,9 @@ impl Log {
         tracing::info!(topic_partition = %self.topic_partition, offset, "dropping all segments");
         let config = self.config.load_full();
         let old = self.segments.load_full();
+        self.log_dir
+            .recovery_points
+            .lower(&self.topic_partition, offset)?;
         // First out of the way: the new segment may have the name of an old one.
         self.discard(old.as_slice(), config.file_delete_delay_ms);
         let new = Arc::new(Segment::create(&self.dir, offset, &config)?);
@@ -168,7 +175,7 @@ impl Log {
         self.log_end_offset.store(offset, Ordering::Release);
         self.log_start_offset.store(offset, Ordering::Release);
         self.high_watermark.store(offset, Ordering::Release);
-        self.recovery_point.fetch_min(offset, Ordering::AcqRel);
+        self.recovery_point.store(offset, Ordering::Release);
         writer.index_builder = IndexBuilder::new();
         writer.roll_clock = RollClock::of_old_segment(0);
         writer.tail_is_dirty = false;
@@ -181,6 +188,7 @@ impl Log {
             epochs.flush()?;
         }
         self.log_dir
-            .save_log_start_offset(&self.topic_partition, offset)
+            .log_start_offsets
+            .set(&self.topic_partition, offset)
     }
 }

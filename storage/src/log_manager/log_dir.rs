@@ -1,6 +1,5 @@
 //! One of `log.dirs`: its lock, its checkpoints, and the files in it that wait to be unlinked.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
 
-use crate::checkpoint::{CleanShutdownMark, LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint};
+use crate::checkpoint::{
+    CleanShutdownMark, LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+};
 use crate::errors::StorageError;
-use crate::types::TopicPartition;
 
 const LOCK_FILE: &str = ".lock";
 
@@ -22,8 +23,12 @@ pub(crate) struct LogDir {
     _lock: File,
     /// The mark the last stop left; removed from the disk by now.
     clean_mark: Option<CleanShutdownMark>,
-    /// What `log-start-offset-checkpoint` says.
-    log_start_offsets: Mutex<BTreeMap<TopicPartition, i64>>,
+    /// Log starts that are not a segment's beginning.
+    pub(crate) log_start_offsets: OffsetCheckpoint,
+    /// What is on disk of each partition.
+    pub(crate) recovery_points: OffsetCheckpoint,
+    /// High watermarks: hints for the next start.
+    pub(crate) high_watermarks: OffsetCheckpoint,
     waiting: Mutex<Vec<Waiting>>,
     /// The disk was full at the last try: files that wait to be unlinked go at once.
     is_full: AtomicBool,
@@ -51,10 +56,9 @@ impl LogDir {
             path: path.to_owned(),
             _lock: lock,
             clean_mark,
-            log_start_offsets: Mutex::new(OffsetCheckpoint::read(
-                path,
-                LOG_START_OFFSET_CHECKPOINT,
-            )),
+            log_start_offsets: OffsetCheckpoint::open(path, LOG_START_OFFSET_CHECKPOINT),
+            recovery_points: OffsetCheckpoint::open(path, RECOVERY_POINT_CHECKPOINT),
+            high_watermarks: OffsetCheckpoint::open(path, REPLICATION_OFFSET_CHECKPOINT),
             waiting: Mutex::new(Vec::new()),
             is_full: AtomicBool::new(false),
         })
@@ -67,67 +71,6 @@ impl LogDir {
     /// The mark of the last stop; None when it was not clean.
     pub(crate) fn clean_mark(&self) -> Option<CleanShutdownMark> {
         self.clean_mark
-    }
-
-    /// What the checkpoint says of a partition's start.
-    pub(crate) fn log_start_offset(&self, topic_partition: &TopicPartition) -> Option<i64> {
-        self.log_start_offsets.lock().get(topic_partition).copied()
-    }
-
-    /// Puts a log start into the checkpoint; on disk when it returns.
-    pub(crate) fn save_log_start_offset(
-        &self,
-        topic_partition: &TopicPartition,
-        offset: i64,
-    ) -> Result<(), StorageError> {
-        let mut offsets = self.log_start_offsets.lock();
-        if offsets.get(topic_partition) == Some(&offset) {
-            return Ok(());
-        }
-        let before = offsets.insert(topic_partition.clone(), offset);
-        self.write_log_start_offsets(&offsets).inspect_err(|_| {
-            // So that the next try writes again.
-            match before {
-                Some(before) => offsets.insert(topic_partition.clone(), before),
-                None => offsets.remove(topic_partition),
-            };
-        })
-    }
-
-    /// Takes a deleted partition out of the checkpoint, so that a new one of the same name does not get its start.
-    pub(crate) fn forget_log_start_offset(
-        &self,
-        topic_partition: &TopicPartition,
-    ) -> Result<(), StorageError> {
-        let mut offsets = self.log_start_offsets.lock();
-        match offsets.remove(topic_partition) {
-            Some(_) => self.write_log_start_offsets(&offsets),
-            None => Ok(()),
-        }
-    }
-
-    /// Writes the checkpoint of log starts, `offsets` being all that need an entry.
-    pub(crate) fn replace_log_start_offsets(
-        &self,
-        offsets: BTreeMap<TopicPartition, i64>,
-    ) -> Result<(), StorageError> {
-        let mut known = self.log_start_offsets.lock();
-        if *known == offsets {
-            return Ok(());
-        }
-        self.write_log_start_offsets(&offsets)?;
-        *known = offsets;
-        Ok(())
-    }
-
-    fn write_log_start_offsets(
-        &self,
-        offsets: &BTreeMap<TopicPartition, i64>,
-    ) -> Result<(), StorageError> {
-        let entries = offsets
-            .iter()
-            .map(|(topic_partition, offset)| (topic_partition, *offset));
-        OffsetCheckpoint::write(&self.path, LOG_START_OFFSET_CHECKPOINT, entries)
     }
 
     /// Takes note of an error, in case it says that the disk is full.

@@ -12,9 +12,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
-use crate::checkpoint::{
-    OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT,
-};
 use crate::errors::StorageError;
 use crate::log::{Log, OpenLog};
 use crate::log_config::LogConfig;
@@ -73,21 +70,13 @@ pub struct LogDirStatus {
 #[derive(Debug)]
 pub struct LogManager {
     settings: LogManagerSettings,
-    dirs: Vec<Managed>,
+    dirs: Vec<Arc<LogDir>>,
     logs: RwLock<HashMap<TopicPartition, Arc<Log>>>,
     offline: Mutex<BTreeMap<TopicPartition, StorageError>>,
     /// One log is made or deleted at a time.
     changing: Mutex<()>,
     /// Where the next new log goes.
     next_dir: AtomicUsize,
-}
-
-/// A log directory and the checkpoints it had at start.
-#[derive(Debug)]
-struct Managed {
-    dir: Arc<LogDir>,
-    recovery_points: BTreeMap<TopicPartition, i64>,
-    high_watermarks: BTreeMap<TopicPartition, i64>,
 }
 
 impl LogManager {
@@ -98,11 +87,7 @@ impl LogManager {
     pub fn open(settings: LogManagerSettings) -> Result<Self, StorageError> {
         let mut dirs = Vec::with_capacity(settings.log_dirs.len());
         for path in &settings.log_dirs {
-            dirs.push(Managed {
-                dir: Arc::new(LogDir::open(path)?),
-                recovery_points: OffsetCheckpoint::read(path, RECOVERY_POINT_CHECKPOINT),
-                high_watermarks: OffsetCheckpoint::read(path, REPLICATION_OFFSET_CHECKPOINT),
-            });
+            dirs.push(Arc::new(LogDir::open(path)?));
         }
         Ok(Self {
             settings,
@@ -118,11 +103,11 @@ impl LogManager {
     pub fn log_dirs(&self) -> Vec<LogDirStatus> {
         self.dirs
             .iter()
-            .map(|managed| {
-                let mark = managed.dir.clean_mark();
-                let (total_bytes, usable_bytes) = managed.dir.space();
+            .map(|log_dir| {
+                let mark = log_dir.clean_mark();
+                let (total_bytes, usable_bytes) = log_dir.space();
                 LogDirStatus {
-                    path: managed.dir.path().to_owned(),
+                    path: log_dir.path().to_owned(),
                     was_clean: mark.is_some(),
                     previous_broker_epoch: mark.map_or(-1, |mark| mark.broker_epoch),
                     total_bytes,
@@ -138,10 +123,10 @@ impl LogManager {
         let found: Vec<_> = self
             .dirs
             .iter()
-            .flat_map(|managed| {
-                self.find_logs(managed)
+            .flat_map(|log_dir| {
+                self.find_logs(log_dir)
                     .into_iter()
-                    .map(move |log| (managed, log))
+                    .map(move |log| (log_dir, log))
             })
             .collect();
         let threads = (self.settings.recovery_threads_per_dir.max(1) * self.dirs.len())
@@ -150,11 +135,11 @@ impl LogManager {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut opened = Vec::new();
-            while let Some((managed, (topic_partition, dir))) =
+            while let Some((log_dir, (topic_partition, dir))) =
                 found.get(next.fetch_add(1, Ordering::Relaxed))
             {
                 let config = config_of(&topic_partition.topic);
-                match self.open_log(managed, topic_partition, dir, config, now_ms) {
+                match self.open_log(log_dir, topic_partition, dir, config, now_ms) {
                     Ok(log) => opened.push((topic_partition.clone(), Arc::new(log))),
                     Err(error) => self.put_offline(topic_partition, error),
                 }
@@ -183,8 +168,8 @@ impl LogManager {
     }
 
     /// The partitions' directories in a log directory. What was deleted before is put on the list to be removed.
-    fn find_logs(&self, managed: &Managed) -> Vec<(TopicPartition, PathBuf)> {
-        let path = managed.dir.path();
+    fn find_logs(&self, log_dir: &Arc<LogDir>) -> Vec<(TopicPartition, PathBuf)> {
+        let path = log_dir.path();
         let entries = match std::fs::read_dir(path) {
             Ok(entries) => entries,
             Err(error) => {
@@ -204,7 +189,7 @@ impl LogManager {
                         found.push((topic_partition, entry.path()));
                     }
                 }
-                Some(DirName::Deleted) => managed.dir.unlink_later(vec![entry.path()], 0),
+                Some(DirName::Deleted) => log_dir.unlink_later(vec![entry.path()], 0),
                 Some(DirName::Other) | None => {
                     tracing::warn!(dir = %entry.path().display(), "not a partition's directory, ignoring it");
                 }
@@ -220,23 +205,21 @@ impl LogManager {
 
     fn open_log(
         &self,
-        managed: &Managed,
+        log_dir: &Arc<LogDir>,
         topic_partition: &TopicPartition,
         dir: &Path,
         config: LogConfig,
         now_ms: i64,
     ) -> Result<Log, StorageError> {
-        let checkpointed =
-            |offsets: &BTreeMap<TopicPartition, i64>| offsets.get(topic_partition).copied();
         OpenLog {
             topic_partition: topic_partition.clone(),
-            log_dir: Arc::clone(&managed.dir),
+            log_dir: Arc::clone(log_dir),
             dir: dir.to_owned(),
             config,
-            was_clean: managed.dir.clean_mark().is_some(),
-            recovery_point: checkpointed(&managed.recovery_points).unwrap_or(0),
-            log_start_offset: managed.dir.log_start_offset(topic_partition),
-            high_watermark: checkpointed(&managed.high_watermarks),
+            was_clean: log_dir.clean_mark().is_some(),
+            recovery_point: log_dir.recovery_points.get(topic_partition).unwrap_or(0),
+            log_start_offset: log_dir.log_start_offsets.get(topic_partition),
+            high_watermark: log_dir.high_watermarks.get(topic_partition),
             producer_id_expiration_ms: self.settings.producer_id_expiration_ms,
             now_ms,
         }
@@ -290,22 +273,22 @@ impl LogManager {
         now_ms: i64,
     ) -> Result<Log, StorageError> {
         let name = topic_partition.to_string();
-        for managed in &self.dirs {
-            let dir = managed.dir.path().join(&name);
+        for log_dir in &self.dirs {
+            let dir = log_dir.path().join(&name);
             if dir.is_dir() {
-                return self.open_log(managed, topic_partition, &dir, config, now_ms);
+                return self.open_log(log_dir, topic_partition, &dir, config, now_ms);
             }
         }
         let index = self.next_dir.fetch_add(1, Ordering::Relaxed) % self.dirs.len().max(1);
-        let managed = self
+        let log_dir = self
             .dirs
             .get(index)
             .ok_or_else(|| StorageError::UnknownPartition(topic_partition.clone()))?;
-        let dir = managed.dir.path().join(&name);
+        let dir = log_dir.path().join(&name);
         std::fs::create_dir(&dir).map_err(|error| StorageError::io("create", &dir, error))?;
         let log = OpenLog {
             topic_partition: topic_partition.clone(),
-            log_dir: Arc::clone(&managed.dir),
+            log_dir: Arc::clone(log_dir),
             dir: dir.clone(),
             config,
             was_clean: true,
@@ -357,17 +340,19 @@ impl LogManager {
         let was_offline = self.offline.lock().remove(topic_partition).is_some();
         let name = topic_partition.to_string();
         let mut was_found = false;
-        for managed in &self.dirs {
-            let from = managed.dir.path().join(&name);
+        for log_dir in &self.dirs {
+            let from = log_dir.path().join(&name);
             if !from.is_dir() {
                 continue;
             }
             was_found = true;
-            let to = managed.dir.path().join(deleted_dir_name(topic_partition));
+            let to = log_dir.path().join(deleted_dir_name(topic_partition));
             std::fs::rename(&from, &to)
                 .map_err(|error| StorageError::io("rename", &from, error))?;
-            managed.dir.unlink_later(vec![to], delay_ms);
-            managed.dir.forget_log_start_offset(topic_partition)?;
+            log_dir.unlink_later(vec![to], delay_ms);
+            // A new partition of the same name must not begin where this one did.
+            log_dir.log_start_offsets.remove(topic_partition)?;
+            log_dir.recovery_points.remove(topic_partition)?;
         }
         if log.is_none() && !was_offline && !was_found {
             return Err(StorageError::UnknownPartition(topic_partition.clone()));

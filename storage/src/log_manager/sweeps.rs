@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::checkpoint::{
-    CleanShutdownMark, OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT,
-};
+use crate::checkpoint::CleanShutdownMark;
 use crate::errors::StorageError;
 use crate::log::Log;
 use crate::types::TopicPartition;
@@ -45,30 +43,33 @@ impl LogManager {
     pub fn write_checkpoints(&self) -> Result<(), StorageError> {
         let logs = self.logs();
         let mut result = Ok(());
-        for managed in &self.dirs {
-            let path = managed.dir.path();
+        for log_dir in &self.dirs {
+            let path = log_dir.path();
             let mine: BTreeMap<&TopicPartition, &Arc<Log>> = logs
                 .iter()
                 .filter(|log| log.log_dir() == path)
                 .map(|log| (log.topic_partition(), log))
                 .collect();
-            let of = |offset: fn(&Log) -> i64| mine.iter().map(move |(tp, log)| (*tp, offset(log)));
+            let recovery_points = mine
+                .iter()
+                .map(|(tp, log)| ((*tp).clone(), log.recovery_point()))
+                .collect();
+            let high_watermarks = mine
+                .iter()
+                .map(|(tp, log)| ((*tp).clone(), log.high_watermark()))
+                .collect();
             let starts = mine
                 .iter()
                 .filter(|(_, log)| log.has_start_inside_segment())
                 .map(|(tp, log)| ((*tp).clone(), log.log_start_offset()))
                 .collect();
             for written in [
-                OffsetCheckpoint::write(path, RECOVERY_POINT_CHECKPOINT, of(Log::recovery_point)),
-                OffsetCheckpoint::write(
-                    path,
-                    REPLICATION_OFFSET_CHECKPOINT,
-                    of(Log::high_watermark),
-                ),
-                managed.dir.replace_log_start_offsets(starts),
+                log_dir.recovery_points.replace(recovery_points),
+                log_dir.high_watermarks.replace(high_watermarks),
+                log_dir.log_start_offsets.replace(starts),
             ] {
                 if let Err(error) = written {
-                    managed.dir.note_error(&error);
+                    log_dir.note_error(&error);
                     result = Err(error);
                 }
             }
@@ -84,8 +85,8 @@ impl LogManager {
 
     /// Removes files and directories whose `file.delete.delay.ms` is over; all of them if a disk was found full.
     pub fn delete_renamed(&self, now_ms: i64) {
-        for managed in &self.dirs {
-            managed.dir.unlink_deleted(now_ms);
+        for log_dir in &self.dirs {
+            log_dir.unlink_deleted(now_ms);
         }
     }
 
@@ -110,8 +111,8 @@ impl LogManager {
             return first_error.map_or(Ok(()), Err);
         }
         let is_any_offline = !self.offline_partitions().is_empty();
-        for managed in &self.dirs {
-            let path = managed.dir.path();
+        for log_dir in &self.dirs {
+            let path = log_dir.path();
             // An offline log was not looked after: it must be recovered when it comes back.
             if is_any_offline || failed_dirs.iter().any(|failed| failed == path) {
                 continue;

@@ -187,6 +187,21 @@ impl Segment {
         Ok(builder.max_timestamp())
     }
 
+    /// The largest timestamp among the batches that reach `offset` or beyond.
+    pub(crate) fn max_timestamp_from(
+        &self,
+        offset: i64,
+    ) -> Result<Option<TimeEntry>, StorageError> {
+        let mut builder = IndexBuilder::new();
+        self.scan(0, self.size(), |position, header, _| {
+            if header.last_offset() >= offset {
+                builder.on_batch(header, position, u32::MAX);
+            }
+            Ok(())
+        })?;
+        Ok(builder.max_timestamp())
+    }
+
     /// Builds both sparse indexes again from the batches' headers; must not run beside an append. Gives the
     /// builder's state at the end.
     pub(crate) fn rebuild_indexes(

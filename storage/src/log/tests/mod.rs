@@ -60,7 +60,7 @@ impl Fixture {
     pub(super) fn open_with(&self, was_clean: bool, recovery_point: i64) -> Log {
         let topic_partition = TopicPartition::new("t", 0);
         OpenLog {
-            log_start_offset: self.log_dir.log_start_offset(&topic_partition),
+            log_start_offset: self.log_dir.log_start_offsets.get(&topic_partition),
             topic_partition,
             log_dir: Arc::clone(&self.log_dir),
             dir: self.dir(),

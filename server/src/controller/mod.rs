@@ -17,6 +17,7 @@ mod producer_ids;
 mod publisher;
 mod quorum_state;
 mod recovery;
+mod reserve;
 mod snapshot;
 mod start;
 mod writer;

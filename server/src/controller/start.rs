@@ -12,6 +12,7 @@ use highwater_storage::{BrokerEpoch, BrokerId, LeaderEpoch};
 use tokio::sync::mpsc;
 
 use super::handle::{ControllerHandle, Request};
+use super::reserve::Reserve;
 use super::writer::{Writer, now_ms};
 use super::{
     ControllerError, MetadataPublisher, MetadataSubscriber, RecoveredMetadata, features,
@@ -70,7 +71,8 @@ impl RecoveredMetadata {
         subscribers: Vec<MetadataSubscriber>,
     ) -> Result<Controller, ControllerError> {
         let node_id = settings.registration.id.0;
-        let epoch = self.claim_epoch(node_id)?;
+        let mut reserve = Reserve::new(&self.dir);
+        let epoch = reserve.write_when_full(|| self.claim_epoch(node_id))?;
         let publisher = Arc::new(MetadataPublisher::new(self.image.clone(), subscribers));
         let mut writer = Writer {
             log: self.log.clone(),
@@ -82,6 +84,7 @@ impl RecoveredMetadata {
             timestamp_ms: self.timestamp_ms,
             bytes_since_snapshot: self.bytes_since_snapshot,
             max_bytes_between_snapshots: settings.max_bytes_between_snapshots,
+            reserve,
             failed: None,
         };
         let broker_id = settings.registration.id;

@@ -11,6 +11,7 @@ use highwater_storage::{AppendOrigin, LeaderEpoch, Log};
 use tokio::sync::mpsc;
 
 use super::handle::{Judge, Release, Request};
+use super::reserve::Reserve;
 use super::{ControllerError, MetadataPublisher, batch, snapshot};
 
 /// Requests that share one write to disk.
@@ -37,6 +38,7 @@ pub(super) struct Writer {
     pub(super) bytes_since_snapshot: u64,
     /// `metadata.log.max.record.bytes.between.snapshots`.
     pub(super) max_bytes_between_snapshots: u64,
+    pub(super) reserve: Reserve,
     /// Set when what is on disk may differ from the image: then nothing is written until a restart.
     pub(super) failed: Option<Arc<str>>,
 }
@@ -47,6 +49,8 @@ pub(super) struct Group {
     delta: ClusterDelta,
     batches: Vec<Bytes>,
     releases: Vec<Release>,
+    /// Whether every record deletes a topic, which makes room.
+    only_deletes: bool,
 }
 
 impl Group {
@@ -59,6 +63,8 @@ impl Group {
 impl Writer {
     /// Serves requests until it is told to stop; then those that were submitted before.
     pub(super) fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        // Not before the broker is ready: it is for later.
+        self.reserve.hold();
         let mut waiting = Vec::with_capacity(MAX_GROUP);
         while requests.blocking_recv_many(&mut waiting, MAX_GROUP) > 0 {
             let mut judges = Vec::with_capacity(waiting.len());
@@ -70,6 +76,7 @@ impl Writer {
             }
             self.serve(judges);
             self.snapshot_if_due();
+            self.reserve.hold();
         }
         tracing::debug!(offset = self.image.offset(), "controller stopped");
     }
@@ -100,6 +107,7 @@ impl Writer {
             delta: ClusterDelta::default(),
             batches: Vec::new(),
             releases: Vec::new(),
+            only_deletes: true,
         }
     }
 
@@ -125,6 +133,8 @@ impl Writer {
             .push(batch::data_batch(records, base_offset, self.epoch, now_ms)?);
         group.image = image;
         group.delta.merge(delta);
+        let deletes = |record: &MetadataRecord| matches!(record, MetadataRecord::RemoveTopic(_));
+        group.only_deletes &= records.iter().all(deletes);
         Ok(())
     }
 
@@ -157,7 +167,8 @@ impl Writer {
         group: Group,
         now_ms: i64,
     ) -> Result<(), ControllerError> {
-        self.write(&group.batches, now_ms)?;
+        // Who cannot start cannot delete either.
+        self.write(&group.batches, true, now_ms)?;
         self.image = Arc::new(group.image);
         self.publisher.publish(&self.image, &group.delta);
         Ok(())
@@ -170,10 +181,11 @@ impl Writer {
             delta,
             batches,
             releases,
+            only_deletes,
         } = group;
         let written = match batches.is_empty() {
             true => Ok(()),
-            false => self.write(&batches, now_ms),
+            false => self.write(&batches, only_deletes, now_ms),
         };
         match &written {
             Ok(()) => {
@@ -193,28 +205,34 @@ impl Writer {
     }
 
     /// Appends the batches and forces them to disk. After an error the log is as before, or this controller has failed.
-    pub(super) fn write(&mut self, batches: &[Bytes], now_ms: i64) -> Result<(), ControllerError> {
+    /// On a full disk the reserve is used if `may_use_reserve`.
+    fn write(
+        &mut self,
+        batches: &[Bytes],
+        may_use_reserve: bool,
+        now_ms: i64,
+    ) -> Result<(), ControllerError> {
         if let Some(reason) = &self.failed {
             return Err(ControllerError::Failed(reason.clone()));
         }
-        let start_offset = self.image.offset() + 1;
-        let appended = batches.iter().try_for_each(|batch| {
-            self.log.append_as_leader(
-                batch,
-                LeaderEpoch(self.epoch),
-                AppendOrigin::Controller,
-                now_ms,
-            )?;
-            Ok::<(), ControllerError>(())
-        });
-        let written = appended.and_then(|()| Ok(self.log.flush()?));
-        if let Err(error) = written {
-            // None of it was published. Take the part that was appended back, so that the next request continues there.
-            if let Err(truncation) = self.log.truncate_to(start_offset) {
-                tracing::error!(%error, %truncation, "the metadata log is in doubt; no metadata is written until a restart");
-                self.failed = Some(error.to_string().into());
-            }
-            return Err(error);
+        let (log, start_offset, epoch) = (&self.log, self.image.offset() + 1, self.epoch);
+        let failed = &mut self.failed;
+        let mut append = || {
+            append_and_flush(log, batches, epoch, now_ms).inspect_err(|error| {
+                // None of it was published. Take the part that was appended back, so that the next request continues
+                // there.
+                if let Err(truncation) = log.truncate_to(start_offset) {
+                    tracing::error!(%error, %truncation, "the metadata log is in doubt; no metadata is written until a restart");
+                    *failed = Some(error.to_string().into());
+                }
+            })
+        };
+        match may_use_reserve {
+            true => self.reserve.write_when_full(append)?,
+            false => append()?,
+        }
+        if let Some(reason) = &self.failed {
+            return Err(ControllerError::Failed(reason.clone()));
         }
         self.log.set_high_watermark(self.log.log_end_offset());
         self.bytes_since_snapshot += batches.iter().map(|batch| batch.len() as u64).sum::<u64>();
@@ -243,4 +261,16 @@ impl Writer {
         self.log.increment_log_start_offset(id.end_offset)?;
         snapshot::remove_older(&self.dir, &id)
     }
+}
+
+fn append_and_flush(
+    log: &Log,
+    batches: &[Bytes],
+    epoch: i32,
+    now_ms: i64,
+) -> Result<(), ControllerError> {
+    for batch in batches {
+        log.append_as_leader(batch, LeaderEpoch(epoch), AppendOrigin::Controller, now_ms)?;
+    }
+    Ok(log.flush()?)
 }

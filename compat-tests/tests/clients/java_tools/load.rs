@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use compat_tests::each_broker::for_each_broker;
+use compat_tests::java_tools;
 use serde_json::Value;
 
-use crate::support::{create_topic, tool, unique};
+use crate::support::{create_topic, succeed, tool, unique};
 
 fn events(printed: &str, name: &str) -> Vec<Value> {
     printed
@@ -20,17 +21,10 @@ fn verifiable_consumer_sees_what_the_verifiable_producer_sent() {
     for_each_broker(|broker| {
         let topic = unique("verifiable");
         create_topic(broker, &topic, 3, &[]);
-        let args = [
-            "--topic",
-            &topic,
-            "--max-messages",
-            "1000",
-            "--acks",
-            "-1",
-            "--value-prefix",
-            "7",
-        ];
-        let printed = tool(broker, "verifiable-producer", &args);
+        // In a JVM of its own: its last lines come from a shutdown hook.
+        let mut producer = java_tools::command("verifiable-producer").unwrap();
+        producer.args(["--bootstrap-server", &broker.bootstrap(), "--topic", &topic]);
+        let printed = succeed(producer.args(["--max-messages", "1000", "--acks", "-1"]));
         let place = |event: &Value| (event["partition"].as_i64(), event["offset"].as_i64());
         let sent: BTreeSet<_> = events(&printed, "producer_send_success")
             .iter()

@@ -17,6 +17,7 @@ use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
@@ -33,6 +34,8 @@ pub(crate) struct MappedFile {
     name: Box<str>,
     file: ArcSwapOption<File>,
     map: ArcSwapOption<FileMap>,
+    /// The path will belong to another file, so it must not be opened any more.
+    is_retired: AtomicBool,
 }
 
 impl MappedFile {
@@ -43,6 +46,7 @@ impl MappedFile {
             name: name.into(),
             file: ArcSwapOption::empty(),
             map: ArcSwapOption::empty(),
+            is_retired: AtomicBool::new(false),
         }
     }
 
@@ -68,6 +72,10 @@ impl MappedFile {
                 .create(false)
                 .open(self.path())?,
         );
+        // Asked after the file was opened: whoever takes the path away has said so before.
+        if self.is_retired.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         self.file.store(Some(Arc::clone(&file)));
         Ok(file)
     }
@@ -140,6 +148,14 @@ impl MappedFile {
         let map = Arc::new(FileMap::new(&*self.file()?, end.max(capacity))?);
         self.map.store(Some(Arc::clone(&map)));
         Ok(map)
+    }
+
+    /// To be called before the path is given to another file: maps the first `end` bytes for readers that still
+    /// hold this one, and opens the path never again.
+    pub(crate) fn retire(&self, end: u64) -> io::Result<()> {
+        let mapped = self.map(end, end);
+        self.is_retired.store(true, Ordering::SeqCst);
+        mapped.map(drop)
     }
 
     /// Closes descriptor and map; slices in flight keep the map alive. Whether anything was open.
@@ -331,6 +347,20 @@ mod tests {
             Ok(()) => assert_eq!(file.file_len().expect("known"), 0),
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),
         }
+    }
+
+    #[test]
+    fn a_retired_file_is_not_mistaken_for_its_successor() {
+        let (_dir, file) = new_file();
+        file.write_at(0, &mut [IoSlice::new(b"old bytes")])
+            .expect("written");
+        file.close();
+        file.retire(9).expect("mapped");
+        std::fs::write(file.path(), b"new").expect("replaced");
+        // The successor has other bytes in the same file here; what matters is which map is used.
+        assert_eq!(file.map(9, 9).expect("mapped before").len(), 9);
+        file.close();
+        assert!(file.map(3, 3).is_err());
     }
 
     #[test]

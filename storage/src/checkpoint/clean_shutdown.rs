@@ -9,9 +9,9 @@ const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 
 /// The mark of a clean stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CleanShutdownMark {
+pub(crate) struct CleanShutdownMark {
     /// The broker's epoch when it stopped; -1 when it is not known (KIP-966).
-    pub broker_epoch: i64,
+    pub(crate) broker_epoch: i64,
 }
 
 impl CleanShutdownMark {

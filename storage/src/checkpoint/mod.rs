@@ -13,12 +13,12 @@ use std::path::Path;
 
 use crate::errors::StorageError;
 
-pub use clean_shutdown::CleanShutdownMark;
+pub(crate) use clean_shutdown::CleanShutdownMark;
 pub(crate) use leader_epochs::{LEADER_EPOCH_CHECKPOINT, read_leader_epochs, write_leader_epochs};
 pub use meta_properties::MetaProperties;
 pub(crate) use offset_checkpoint::{
-    LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT,
-    REPLICATION_OFFSET_CHECKPOINT,
+    CLEANER_OFFSET_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint,
+    RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT,
 };
 pub(crate) use partition_metadata::{
     PARTITION_METADATA, read_partition_metadata, write_partition_metadata,

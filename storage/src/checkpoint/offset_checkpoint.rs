@@ -18,6 +18,9 @@ pub(crate) const REPLICATION_OFFSET_CHECKPOINT: &str = "replication-offset-check
 /// Log starts that are not a segment's beginning.
 pub(crate) const LOG_START_OFFSET_CHECKPOINT: &str = "log-start-offset-checkpoint";
 
+/// Where compaction goes on.
+pub(crate) const CLEANER_OFFSET_CHECKPOINT: &str = "cleaner-offset-checkpoint";
+
 /// A file of offsets by partition, and what is in it.
 #[derive(Debug)]
 pub(crate) struct OffsetCheckpoint {

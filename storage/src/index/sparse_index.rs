@@ -79,13 +79,8 @@ impl<E: Entry> SparseIndex<E> {
             .is_ok_and(|len| len.is_multiple_of(E::BYTES as u64))
     }
 
-    /// Whether the file is there and every entry makes sense and follows the one before. Zeros at the end, as
-    /// Apache Kafka leaves them in the index of an active segment after a crash, do not.
-    pub(crate) fn is_sane(&self) -> bool {
-        self.load().is_ok()
-    }
-
-    /// How many entries are in the file; reads and checks it the first time.
+    /// How many entries are in the file; reads and checks it the first time. Zeros at the end, as Apache Kafka
+    /// leaves them in the index of an active segment after a crash, make no sense.
     fn load(&self) -> io::Result<usize> {
         let entries = self.entries_in_file.load(Ordering::Acquire);
         if entries != NOT_LOADED {
@@ -139,11 +134,6 @@ impl<E: Entry> SparseIndex<E> {
     fn entry_in(&self, map: &FileMap, number: usize) -> E {
         let bytes = map.get(number * E::BYTES..(number + 1) * E::BYTES);
         E::decode(self.base_offset, bytes)
-    }
-
-    /// How many entries there are.
-    pub(crate) fn len(&self) -> io::Result<usize> {
-        Ok(self.load()? + self.pending.lock().len())
     }
 
     /// Whether another entry would exceed the largest size.
@@ -220,7 +210,7 @@ impl<E: Entry> SparseIndex<E> {
                 return;
             }
             pending.push(entry);
-            pending.len() >= PENDING_ENTRIES && pending.len() % PENDING_ENTRIES == 0
+            pending.len().is_multiple_of(PENDING_ENTRIES)
         };
         if due && let Err(error) = self.write_pending() {
             tracing::warn!(index = %self.path().display(), %error, "cannot write index entries, trying again later");
@@ -273,8 +263,16 @@ impl<E: Entry> SparseIndex<E> {
         }
     }
 
+    /// To be called before the path is given to another file; see [`MappedFile::retire`].
+    pub(crate) fn retire(&self) {
+        let end = self.load().unwrap_or(0) * E::BYTES;
+        if let Err(error) = self.file.retire(end as u64) {
+            tracing::debug!(index = %self.path().display(), %error, "an old index cannot be mapped, look-ups in it will scan");
+        }
+    }
+
     /// Replaces the whole index: the file is written anew beside the old one and renamed over it, since the old
-    /// one may be mapped.
+    /// one may be mapped. On a full disk the index is empty then, and look-ups scan.
     pub(crate) fn replace(&self, entries: &[E]) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(entries.len() * E::BYTES);
         for entry in entries {
@@ -283,11 +281,26 @@ impl<E: Entry> SparseIndex<E> {
         let path = self.path();
         let mut new_path = path.clone().into_os_string();
         new_path.push(".tmp");
-        std::fs::write(&new_path, &bytes)?;
-        std::fs::rename(&new_path, &path)?;
+        let written = std::fs::write(&new_path, &bytes)
+            .and_then(|()| std::fs::rename(&new_path, &path))
+            .map(|()| entries.len());
+        let entries_in_file = match written {
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                tracing::warn!(index = %path.display(), %error, "going on without the index");
+                for path in [Path::new(&new_path), &path] {
+                    match std::fs::remove_file(path) {
+                        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                        _ => {}
+                    }
+                }
+                0
+            }
+            written => written?,
+        };
         self.pending.lock().clear();
         self.file.close();
-        self.entries_in_file.store(entries.len(), Ordering::Release);
+        self.entries_in_file
+            .store(entries_in_file, Ordering::Release);
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 //! the log end it reads afterwards covers it.
 
 mod append;
+mod compaction;
 mod flush;
 mod lookup;
 mod open;
@@ -35,6 +36,7 @@ use crate::segment::{IndexBuilder, Segment, SegmentList};
 use crate::types::{LeaderEpoch, TopicId, TopicPartition};
 
 pub use crate::index::AbortedTxn;
+pub(crate) use compaction::{CompactionError, Filth};
 pub(crate) use open::OpenLog;
 use roll::RollClock;
 pub use types::{AppendInfo, AppendOrigin, LogRead, ProducerStateView, TimestampedOffset};

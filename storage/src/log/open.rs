@@ -16,8 +16,8 @@ use crate::log_config::LogConfig;
 use crate::log_manager::LogDir;
 use crate::producer_state::ProducerStateManager;
 use crate::segment::{
-    CLEANED_SUFFIX, DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, SWAP_SUFFIX,
-    Segment, SegmentList, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, base_offset_of, file_name,
+    CLEANED_SUFFIX, DELETED_SUFFIX, INDEX_SUFFIX, LOG_LAST, LOG_SUFFIX, SWAP_SUFFIX, Segment,
+    SegmentList, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, base_offset_of, file_name,
 };
 use crate::types::{LeaderEpoch, TopicPartition};
 
@@ -55,6 +55,7 @@ struct Listing {
     has_epochs: bool,
     has_metadata: bool,
     swapped_logs: BTreeSet<i64>,
+    swapped_txn_indexes: BTreeSet<i64>,
     leftovers: Vec<String>,
 }
 
@@ -79,6 +80,8 @@ impl Listing {
                 listing.has_metadata = true;
             } else if let Some(base_offset) = base_offset_of(name, ".log.swap") {
                 listing.swapped_logs.insert(base_offset);
+            } else if let Some(base_offset) = base_offset_of(name, ".txnindex.swap") {
+                listing.swapped_txn_indexes.insert(base_offset);
             } else if [DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, ".tmp"]
                 .iter()
                 .any(|suffix| name.ends_with(suffix))
@@ -143,21 +146,18 @@ impl OpenLog {
         }
     }
 
-    /// Puts compacted segments in place that were written in full before a crash, over those they replace.
+    /// Puts compacted segments in place that were written in full before a crash, over those they replace. The
+    /// log's own `.swap` is made last and put in place first, so it says how far things had come; the sparse
+    /// indexes are built again, and the transaction index is kept.
     fn finish_swaps(&self, listing: &mut Listing) -> Result<(), StorageError> {
         for base_offset in std::mem::take(&mut listing.swapped_logs) {
-            let swap = self.dir.join(format!(
-                "{}{SWAP_SUFFIX}",
-                file_name(base_offset, LOG_SUFFIX)
-            ));
-            let to = self.dir.join(file_name(base_offset, LOG_SUFFIX));
-            tracing::info!(segment = %to.display(), "finishing the swap of a compacted segment");
-            for suffix in SEGMENT_SUFFIXES {
-                remove(&self.dir.join(file_name(base_offset, suffix)))?;
+            let name = |suffix| self.dir.join(file_name(base_offset, suffix));
+            tracing::info!(segment = %name(LOG_SUFFIX).display(), "finishing the swap of a compacted segment");
+            for suffix in LOG_LAST {
+                remove(&name(suffix))?;
             }
-            std::fs::rename(&swap, &to)
-                .map_err(|error| StorageError::io("rename", &swap, error))?;
             let dir: Arc<Path> = Arc::from(self.dir.as_path());
+            Segment::rename_files(&dir, base_offset, LOG_LAST, SWAP_SUFFIX, "")?;
             let compacted = Segment::open(&dir, base_offset, &self.config)?;
             let mut end_offset = base_offset;
             compacted.scan(0, compacted.size(), |_, header, _| {
@@ -171,17 +171,32 @@ impl OpenLog {
                 .copied()
                 .collect();
             for old in replaced {
-                for suffix in SEGMENT_SUFFIXES {
+                for suffix in LOG_LAST {
                     remove(&self.dir.join(file_name(old, suffix)))?;
                 }
                 listing.logs.remove(&old);
             }
             listing.logs.insert(base_offset);
-            // Built again: its indexes may not have been in place yet.
             listing.indexes.remove(&base_offset);
             listing.time_indexes.remove(&base_offset);
-            listing.txn_indexes.remove(&base_offset);
-            // The aborted transactions of the old segment are gone with its index; all of them were compacted.
+            if name(TXN_INDEX_SUFFIX).exists() {
+                listing.txn_indexes.insert(base_offset);
+            } else {
+                listing.txn_indexes.remove(&base_offset);
+            }
+        }
+        for base_offset in std::mem::take(&mut listing.swapped_txn_indexes) {
+            let log = file_name(base_offset, LOG_SUFFIX);
+            let is_of_old_log = self.dir.join(format!("{log}{CLEANED_SUFFIX}")).exists();
+            let name = file_name(base_offset, TXN_INDEX_SUFFIX);
+            let swap = self.dir.join(format!("{name}{SWAP_SUFFIX}"));
+            if is_of_old_log || !listing.logs.contains(&base_offset) {
+                remove(&swap)?;
+            } else if swap.exists() {
+                std::fs::rename(&swap, self.dir.join(name))
+                    .map_err(|error| StorageError::io("rename", &swap, error))?;
+                listing.txn_indexes.insert(base_offset);
+            }
         }
         Ok(())
     }

@@ -45,6 +45,12 @@ impl RollClock {
         }
     }
 
+    /// What is taken off `segment.ms` for this segment.
+    fn jitter_ms(&self, config: &LogConfig) -> i64 {
+        let share = i128::from(config.max_jitter_ms()) * i128::from(self.jitter);
+        (share >> 16) as i64
+    }
+
     /// How long the segment has been filled: by the records' clock if they have one, else by the broker's.
     fn waited_ms(&mut self, active: &Segment, timestamp: i64, now_ms: i64) -> i64 {
         let first = *self.first_timestamp.get_or_insert_with(|| {
@@ -72,8 +78,7 @@ impl Log {
             return false;
         }
         let grown = u64::from(size) + header.size_in_bytes() as u64;
-        let segment_ms = config.segment_ms
-            - (config.max_jitter_ms() as i128 * i128::from(writer.roll_clock.jitter) >> 16) as i64;
+        let segment_ms = config.max_segment_ms() - writer.roll_clock.jitter_ms(config);
         grown > u64::from(config.segment_bytes)
             || active.offset_index.is_full()
             || active.time_index.is_full()

@@ -106,7 +106,11 @@ impl Log {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             // Some of it may be below the recovery point.
-            to.sync_data()?;
+            to.sync_data()
+        };
+        segment.retire()?;
+        let copy = || {
+            copy()?;
             std::fs::rename(&temporary, &path)
         };
         copy().map_err(|error| {

@@ -245,6 +245,16 @@ impl LogConfig {
         Ok(())
     }
 
+    /// The age from which a segment is rolled: compaction must get at records after `max.compaction.lag.ms`, and
+    /// never looks into the active segment.
+    pub fn max_segment_ms(&self) -> i64 {
+        if self.cleanup_policy.compact {
+            self.segment_ms.min(self.max_compaction_lag_ms)
+        } else {
+            self.segment_ms
+        }
+    }
+
     /// The most that may be taken off `segment.ms` for one segment.
     pub fn max_jitter_ms(&self) -> i64 {
         self.segment_jitter_ms.min(self.segment_ms)

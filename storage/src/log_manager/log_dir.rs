@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
 
 use crate::checkpoint::{
-    CleanShutdownMark, LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint, RECOVERY_POINT_CHECKPOINT,
-    REPLICATION_OFFSET_CHECKPOINT,
+    CLEANER_OFFSET_CHECKPOINT, CleanShutdownMark, LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint,
+    RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT,
 };
 use crate::errors::StorageError;
 
@@ -29,6 +29,8 @@ pub(crate) struct LogDir {
     pub(crate) recovery_points: OffsetCheckpoint,
     /// High watermarks: hints for the next start.
     pub(crate) high_watermarks: OffsetCheckpoint,
+    /// The first offset of each compacted partition that was not compacted yet.
+    pub(crate) cleaner_offsets: OffsetCheckpoint,
     waiting: Mutex<Vec<Waiting>>,
     /// The disk was full at the last try: files that wait to be unlinked go at once.
     is_full: AtomicBool,
@@ -59,6 +61,7 @@ impl LogDir {
             log_start_offsets: OffsetCheckpoint::open(path, LOG_START_OFFSET_CHECKPOINT),
             recovery_points: OffsetCheckpoint::open(path, RECOVERY_POINT_CHECKPOINT),
             high_watermarks: OffsetCheckpoint::open(path, REPLICATION_OFFSET_CHECKPOINT),
+            cleaner_offsets: OffsetCheckpoint::open(path, CLEANER_OFFSET_CHECKPOINT),
             waiting: Mutex::new(Vec::new()),
             is_full: AtomicBool::new(false),
         })

@@ -1,11 +1,12 @@
 //! All of a broker's logs: opening them on a few threads, making and deleting them, checkpoints, and the sweeps
 //! that the server calls with the time.
 
+mod cleaner;
 mod log_dir;
 mod names;
 mod sweeps;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,6 +74,8 @@ pub struct LogManager {
     dirs: Vec<Arc<LogDir>>,
     logs: RwLock<HashMap<TopicPartition, Arc<Log>>>,
     offline: Mutex<BTreeMap<TopicPartition, StorageError>>,
+    /// Partitions whose compaction failed for good.
+    uncleanable: Mutex<HashSet<TopicPartition>>,
     /// One log is made or deleted at a time.
     changing: Mutex<()>,
     /// Where the next new log goes.
@@ -94,6 +97,7 @@ impl LogManager {
             dirs,
             logs: RwLock::default(),
             offline: Mutex::default(),
+            uncleanable: Mutex::default(),
             changing: Mutex::default(),
             next_dir: AtomicUsize::new(0),
         })
@@ -337,6 +341,7 @@ impl LogManager {
         if let Some(log) = &log {
             log.abandon();
         }
+        self.uncleanable.lock().remove(topic_partition);
         let was_offline = self.offline.lock().remove(topic_partition).is_some();
         let name = topic_partition.to_string();
         let mut was_found = false;
@@ -353,6 +358,7 @@ impl LogManager {
             // A new partition of the same name must not begin where this one did.
             log_dir.log_start_offsets.remove(topic_partition)?;
             log_dir.recovery_points.remove(topic_partition)?;
+            log_dir.cleaner_offsets.remove(topic_partition)?;
         }
         if log.is_none() && !was_offline && !was_found {
             return Err(StorageError::UnknownPartition(topic_partition.clone()));
@@ -361,3 +367,6 @@ impl LogManager {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,12 +77,6 @@ impl LogManager {
         result
     }
 
-    /// Compacts the filthiest log, if one is due; whether one was.
-    pub fn run_cleaner(&self, now_ms: i64) -> bool {
-        let _ = now_ms;
-        false
-    }
-
     /// Removes files and directories whose `file.delete.delay.ms` is over; all of them if a disk was found full.
     pub fn delete_renamed(&self, now_ms: i64) {
         for log_dir in &self.dirs {

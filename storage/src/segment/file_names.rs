@@ -16,11 +16,18 @@ pub(crate) const CLEANED_SUFFIX: &str = ".cleaned";
 pub(crate) const SWAP_SUFFIX: &str = ".swap";
 
 /// The files of one segment, the log first.
-pub(crate) const SEGMENT_SUFFIXES: [&str; 4] = [
+pub(crate) const LOG_FIRST: [&str; 4] = [
     LOG_SUFFIX,
     INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
+];
+/// The files of one segment, the log last.
+pub(crate) const LOG_LAST: [&str; 4] = [
+    TXN_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
 ];
 
 /// The name of the file with `suffix` of the segment at `base_offset`.

@@ -20,7 +20,7 @@ use crate::log_config::LogConfig;
 use crate::mapped_file::{FileMap, MappedFile, is_resident};
 
 pub(crate) use file_names::{
-    CLEANED_SUFFIX, DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, SWAP_SUFFIX,
+    CLEANED_SUFFIX, DELETED_SUFFIX, INDEX_SUFFIX, LOG_FIRST, LOG_LAST, LOG_SUFFIX, SWAP_SUFFIX,
     TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, base_offset_of, file_name,
 };
 pub(crate) use index_builder::IndexBuilder;
@@ -34,7 +34,6 @@ const HOT_BYTES: u32 = 16 << 20;
 #[derive(Debug)]
 pub(crate) struct Segment {
     base_offset: i64,
-    dir: Arc<Path>,
     log: MappedFile,
     /// Bytes that readers may look at. Grows, and never shrinks while the log is open.
     size: AtomicU32,
@@ -64,7 +63,6 @@ impl Segment {
         );
         Self {
             base_offset,
-            dir: Arc::clone(dir),
             log: MappedFile::new(Arc::clone(dir), name(LOG_SUFFIX)),
             size: AtomicU32::new(size),
             appended_from: size,
@@ -307,6 +305,46 @@ impl Segment {
         self.txn_index.close();
     }
 
+    /// To be called before another segment gets the names of this one's files: readers that still hold this one
+    /// go on with what is mapped now.
+    pub(crate) fn retire(&self) -> Result<(), StorageError> {
+        self.offset_index.retire();
+        self.time_index.retire();
+        self.log
+            .retire(u64::from(self.size()))
+            .map_err(|error| StorageError::io("map", self.path(), error))
+    }
+
+    /// Makes the files as old as those of `other`, which they replace.
+    pub(crate) fn copy_modified_time(&self, other: &Self) -> io::Result<()> {
+        let modified = std::fs::metadata(other.path())?.modified()?;
+        std::fs::File::options()
+            .write(true)
+            .open(self.path())?
+            .set_modified(modified)
+    }
+
+    /// Gives the files of a segment with names in `from` names in `to`. `order` says which goes when.
+    pub(crate) fn rename_files(
+        dir: &Path,
+        base_offset: i64,
+        order: [&str; 4],
+        from: &str,
+        to: &str,
+    ) -> Result<(), StorageError> {
+        for kind in order {
+            let name = file_name(base_offset, kind);
+            let old = dir.join(format!("{name}{from}"));
+            match std::fs::rename(&old, dir.join(format!("{name}{to}"))) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StorageError::io("rename", &old, error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// The paths of the segment's files that exist.
     fn files(&self) -> Vec<PathBuf> {
         [
@@ -323,7 +361,7 @@ impl Segment {
     /// Renames the files to `….deleted` and gives their new paths; the log goes first, so that a crash in
     /// between leaves indexes without a log, which the next start removes.
     pub(crate) fn rename_to_deleted(&self) -> Result<Vec<PathBuf>, StorageError> {
-        self.log.close();
+        self.retire()?;
         let mut renamed = Vec::new();
         for path in self.files() {
             let mut to = path.clone().into_os_string();
@@ -333,10 +371,5 @@ impl Segment {
             renamed.push(PathBuf::from(to));
         }
         Ok(renamed)
-    }
-
-    /// The directory the files lie in.
-    pub(crate) fn dir(&self) -> &Arc<Path> {
-        &self.dir
     }
 }

@@ -120,8 +120,7 @@ impl Segment {
         };
         let is_beyond = |found: &Found| found.end_position() > limit;
         let mut boundary = from;
-        let mut batches = Batches::new(map.get(from as usize..end as usize));
-        while let Some(next) = batches.next() {
+        for next in Batches::new(map.get(from as usize..end as usize)) {
             let (header, _) =
                 next.map_err(|error| self.corrupt_at(boundary, &error.to_string()))?;
             let found = Found {

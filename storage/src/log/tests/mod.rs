@@ -1,6 +1,8 @@
 //! A log against a plain model of it, and against crashes.
 
+mod compaction;
 mod damage;
+mod disk_full;
 mod model;
 mod verbs;
 

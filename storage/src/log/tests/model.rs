@@ -35,6 +35,8 @@ struct Model {
     batches: Vec<(i64, Vec<String>)>,
     start: i64,
     end: i64,
+    /// Where the log began anew, having lost what its start was set to.
+    floor: i64,
 }
 
 impl Model {
@@ -45,7 +47,8 @@ impl Model {
             self.end = self
                 .batches
                 .last()
-                .map_or(0, |(first, values)| first + values.len() as i64);
+                .map_or(0, |(first, values)| first + values.len() as i64)
+                .max(self.floor);
         }
     }
 
@@ -131,6 +134,9 @@ fn run(fixture: &Fixture, verbs: Vec<Verb>) -> Result<(), TestCaseError> {
                 let end = log.log_end_offset();
                 prop_assert!(end >= base && end <= model.end);
                 model.truncate(end);
+                if model.end < end {
+                    model.floor = end;
+                }
                 model.end = end;
                 model.start = log.log_start_offset();
             }

@@ -1,5 +1,7 @@
 //! CreatePartitions: more partitions for topics that exist.
 
+use std::collections::HashMap;
+
 use super::create_topics::{MAX_PARTITIONS_PER_BATCH, all_fenced, manual_partition};
 use super::error::{ClusterError, check_record_count};
 use super::image::{ClusterImage, TopicImage};
@@ -26,13 +28,18 @@ pub fn create_partitions(
     image: &ClusterImage,
     topics: &[MorePartitions],
 ) -> Result<(Vec<MetadataRecord>, Vec<CreatePartitionsResult>), ClusterError> {
-    let times = |name: &str| topics.iter().filter(|topic| topic.name == name).count();
+    let mut times: HashMap<&str, usize> = HashMap::with_capacity(topics.len());
+    for topic in topics {
+        *times.entry(&topic.name).or_default() += 1;
+    }
     let mut records = Vec::new();
     let mut results: Vec<CreatePartitionsResult> = Vec::with_capacity(topics.len());
-    let (once, repeated): (Vec<&MorePartitions>, Vec<&MorePartitions>) =
-        topics.iter().partition(|topic| times(&topic.name) == 1);
+    let (once, repeated): (Vec<&MorePartitions>, Vec<&MorePartitions>) = topics
+        .iter()
+        .partition(|topic| times[topic.name.as_str()] == 1);
     for topic in repeated {
-        if !results.iter().any(|(name, _)| *name == topic.name) {
+        // Answered once: the entry is taken.
+        if times.remove(topic.name.as_str()).is_some() {
             let error = ClusterError::InvalidRequest("Duplicate topic name.".to_owned());
             results.push((topic.name.clone(), Err(error)));
         }

@@ -1,5 +1,6 @@
 //! CreateTopics.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use highwater_replication::cluster::create_topics::{
@@ -59,9 +60,13 @@ pub(crate) async fn handle(
         Err(error) => return refuse(&ctx, &request, error, None),
     };
     let image = broker.image();
+    let by_name: HashMap<&str, &NewTopic> = topics
+        .iter()
+        .map(|topic| (topic.name.as_str(), topic))
+        .collect();
     let responses = results.into_iter().map(|(name, result)| match result {
         Ok(created) => {
-            let configs = configs_of(&topics, &name);
+            let configs = configs_of(by_name.get(name.as_str()));
             created_topic(&broker, &ctx, &image, name, &created, &configs)
         }
         Err(error) => failed_topic(
@@ -98,9 +103,8 @@ fn new_topic(topic: &CreatableTopic) -> NewTopic {
 }
 
 /// The configurations that the request gave a topic.
-fn configs_of(topics: &[NewTopic], name: &str) -> ConfigMap {
-    let topic = topics.iter().find(|topic| topic.name == name);
-    let configs = topic.iter().flat_map(|topic| &topic.configs);
+fn configs_of(topic: Option<&&NewTopic>) -> ConfigMap {
+    let configs = topic.into_iter().flat_map(|topic| &topic.configs);
     configs
         .filter_map(|(key, value)| Some((key.clone(), value.clone()?)))
         .collect()

@@ -206,7 +206,8 @@ fn manual_assignments_are_checked_as_kafka_does() {
             .to_string()
             .ends_with("replication factor was not set to -1.")
     );
-    let table: [(&[(i32, &[i32])], &str); 7] = [
+    type Assignments = &'static [(i32, &'static [i32])];
+    let table: [(Assignments, &str); 7] = [
         (
             &[(0, &[1]), (0, &[1])],
             "Found multiple manual partition assignments for partition 0",

@@ -76,6 +76,9 @@ impl GroupShard {
     /// The log has been replayed: sessions begin anew, and offsets are checked for expiry from now on.
     pub fn on_loaded(&mut self, now: Now) -> Effects {
         let mut effects = Effects::default();
+        for group in self.groups.values_mut() {
+            group.subscribed_topics = group.compute_subscribed_topics();
+        }
         let with_members: Vec<GroupId> = self
             .groups
             .values()
@@ -240,7 +243,6 @@ impl GroupShard {
         {
             group.leader = known_leader;
         }
-        group.subscribed_topics = group.compute_subscribed_topics();
         self.groups.insert(group.id.clone(), group);
     }
 

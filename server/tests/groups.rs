@@ -249,7 +249,10 @@ fn every_version_of_every_group_api_is_answered() {
         |version, response| {
             let node = match version {
                 0..4 => (response.error_code, response.node_id),
-                _ => (response.coordinators[0].error_code, response.coordinators[0].node_id),
+                _ => (
+                    response.coordinators[0].error_code,
+                    response.coordinators[0].node_id,
+                ),
             };
             assert_eq!(node, (0, BrokerId(1)));
         },
@@ -279,7 +282,9 @@ fn every_version_of_every_group_api_is_answered() {
             _ => request,
         }
     };
-    at_every_version(client, sync, |_, response| assert_eq!(response.error_code, unknown));
+    at_every_version(client, sync, |_, response| {
+        assert_eq!(response.error_code, unknown)
+    });
     at_every_version(
         client,
         |_| HeartbeatRequest::default().with_group_id(group_id("join-1")),
@@ -333,7 +338,10 @@ fn every_version_of_every_api_of_offsets_and_groups_is_answered() {
             assert_eq!(partition.committed_offset, last);
             assert!(response.groups[1].topics.is_empty());
         } else {
-            let offsets = response.topics[0].partitions.iter().map(|p| p.committed_offset);
+            let offsets = response.topics[0]
+                .partitions
+                .iter()
+                .map(|p| p.committed_offset);
             assert_eq!(offsets.collect::<Vec<_>>(), [last, -1]);
         }
     });
@@ -357,7 +365,11 @@ fn every_version_of_every_api_of_offsets_and_groups_is_answered() {
         |version, response| {
             assert_eq!(&*response.groups[0].group_state, "Empty");
             let unknown = &response.groups[1];
-            let error = if version >= 6 { ResponseError::GroupIdNotFound.code() } else { 0 };
+            let error = if version >= 6 {
+                ResponseError::GroupIdNotFound.code()
+            } else {
+                0
+            };
             assert_eq!((&*unknown.group_state, unknown.error_code), ("Dead", error));
         },
     );
@@ -368,11 +380,20 @@ fn every_version_of_every_api_of_offsets_and_groups_is_answered() {
     let delete = OffsetDeleteRequest::default()
         .with_group_id(group_id("simple"))
         .with_topics(vec![topic]);
-    at_every_version(client, |_| delete.clone(), |_, response| {
-        let partitions = response.topics[0].partitions.iter();
-        let results: Vec<_> = partitions.map(|p| (p.partition_index, p.error_code)).collect();
-        assert_eq!(results, [(9, ResponseError::UnknownTopicOrPartition.code()), (0, 0)]);
-    });
+    at_every_version(
+        client,
+        |_| delete.clone(),
+        |_, response| {
+            let partitions = response.topics[0].partitions.iter();
+            let results: Vec<_> = partitions
+                .map(|p| (p.partition_index, p.error_code))
+                .collect();
+            assert_eq!(
+                results,
+                [(9, ResponseError::UnknownTopicOrPartition.code()), (0, 0)]
+            );
+        },
+    );
     at_every_version(
         client,
         |_| DeleteGroupsRequest::default().with_groups_names(names()),
@@ -393,7 +414,10 @@ fn a_group_lives_through_a_restart_of_its_broker() {
     client.create_topic("t");
     client.find_coordinator();
     let member_id = client.join_alone("g");
-    assert_eq!(commit_error(&client.latest(&commit("g", &member_id, 1, 41))), 0);
+    assert_eq!(
+        commit_error(&client.latest(&commit("g", &member_id, 1, 41))),
+        0
+    );
     started.stop();
 
     let started = Started::on(dir.path());
@@ -414,7 +438,10 @@ fn a_group_lives_through_a_restart_of_its_broker() {
     assert_eq!(answer, 0);
     assert_eq!(client.committed("g"), 42);
     let stale = client.latest(&commit("g", &member_id, 2, 43));
-    assert_eq!(commit_error(&stale), ResponseError::IllegalGeneration.code());
+    assert_eq!(
+        commit_error(&stale),
+        ResponseError::IllegalGeneration.code()
+    );
     let describe = DescribeGroupsRequest::default().with_groups(vec![group_id("g")]);
     let described = client.latest(&describe);
     assert_eq!(&*described.groups[0].group_state, "Stable");
@@ -487,7 +514,10 @@ fn a_topic_that_is_made_again_has_no_committed_offsets() {
     client.send_body::<OffsetCommitRequest>(&body, 10);
     let response = client.receive::<OffsetCommitRequest>(10);
     assert_eq!(response.topics[0].topic_id, old_id.0);
-    assert_eq!(commit_error(&response), ResponseError::UnknownTopicId.code());
+    assert_eq!(
+        commit_error(&response),
+        ResponseError::UnknownTopicId.code()
+    );
     assert_eq!(client.committed("g"), -1);
     started.stop();
 }
@@ -498,5 +528,8 @@ fn offsets_by_topic_id_are_served() {
         assert_eq!(api(key).unwrap().max_version, 10);
     }
     let keys: Vec<_> = apis().map(|api| api.key).collect();
-    assert!(!keys.contains(&(ApiKey::ConsumerGroupHeartbeat as i16)), "KIP-848 is not offered");
+    assert!(
+        !keys.contains(&(ApiKey::ConsumerGroupHeartbeat as i16)),
+        "KIP-848 is not offered"
+    );
 }

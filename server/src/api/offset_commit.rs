@@ -1,5 +1,6 @@
 //! OffsetCommit (key 8): a group, or a consumer by itself, says how far it has come.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use highwater_replication::cluster::TopicImage;
@@ -88,6 +89,8 @@ fn to_commit(topic: &TopicImage, partition: &OffsetCommitRequestPartition) -> Of
 #[derive(Default)]
 struct Results {
     topics: Vec<TopicResults>,
+    /// Where each topic lies; of an unknown one only its name or its id is known.
+    places: HashMap<(TopicName, Uuid), usize>,
 }
 
 struct TopicResults {
@@ -104,17 +107,19 @@ impl Results {
         partition: i32,
         error: Option<ResponseError>,
     ) {
-        let result = (partition, error);
-        // Of an unknown topic only one of the two is known.
-        let is_same = |topic: &TopicResults| topic.name == *name && topic.topic_id == topic_id;
-        match self.topics.iter_mut().find(|topic| is_same(topic)) {
-            Some(topic) => topic.partitions.push(result),
-            None => self.topics.push(TopicResults {
-                name: name.clone(),
-                topic_id,
-                partitions: vec![result],
-            }),
-        }
+        let topics = &mut self.topics;
+        let place = self
+            .places
+            .entry((name.clone(), topic_id))
+            .or_insert_with(|| {
+                topics.push(TopicResults {
+                    name: name.clone(),
+                    topic_id,
+                    partitions: Vec::new(),
+                });
+                topics.len() - 1
+            });
+        topics[*place].partitions.push((partition, error));
     }
 
     fn add_outcome(&mut self, offsets: &[OffsetToCommit], outcome: CommitOutcome) {

@@ -1,5 +1,6 @@
 //! OffsetDelete (key 47): a group forgets how far it had come in topics that it no longer consumes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use kafka_protocol::ResponseError;
@@ -19,7 +20,7 @@ pub(crate) fn handle(
     ctx: &RequestContext,
     request: OffsetDeleteRequest,
 ) -> Reply {
-    let mut topics: Vec<OffsetDeleteResponseTopic> = Vec::new();
+    let mut results = Results::default();
     let mut partitions = Vec::new();
     let image = broker.image();
     for topic in &request.topics {
@@ -30,52 +31,60 @@ pub(crate) fn handle(
                 partitions.push((owned(&topic.name), partition));
             } else {
                 let error = Some(ResponseError::UnknownTopicOrPartition);
-                push(&mut topics, ctx, &topic.name, partition, error);
+                results.push(ctx, &topic.name, partition, error);
             }
         }
     }
     let answer = broker.groups.delete_offsets(&request.group_id, &partitions);
     reply(ctx, answer, move |ctx, outcome| {
-        respond(ctx, topics, &partitions, outcome)
+        respond(ctx, results, &partitions, outcome)
     })
 }
 
 fn respond(
     ctx: &RequestContext,
-    mut topics: Vec<OffsetDeleteResponseTopic>,
+    mut results: Results,
     partitions: &[(Arc<str>, i32)],
     outcome: CommitOutcome,
 ) -> ResponseBody {
-    let results = match outcome {
-        Ok(results) => results,
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
         Err(error) => {
             let response = OffsetDeleteResponse::default().with_error_code(code(ctx, Some(error)));
             return ctx.encode(&response);
         }
     };
-    for ((topic, partition), result) in partitions.iter().zip(results) {
+    for ((topic, partition), result) in partitions.iter().zip(outcome) {
         let topic = TopicName(text(topic));
-        push(&mut topics, ctx, &topic, *partition, result.err());
+        results.push(ctx, &topic, *partition, result.err());
     }
-    ctx.encode(&OffsetDeleteResponse::default().with_topics(topics))
+    ctx.encode(&OffsetDeleteResponse::default().with_topics(results.topics))
 }
 
-fn push(
-    topics: &mut Vec<OffsetDeleteResponseTopic>,
-    ctx: &RequestContext,
-    name: &TopicName,
-    partition: i32,
-    error: Option<ResponseError>,
-) {
-    let result = OffsetDeleteResponsePartition::default()
-        .with_partition_index(partition)
-        .with_error_code(code(ctx, error));
-    match topics.iter_mut().find(|topic| topic.name == *name) {
-        Some(topic) => topic.partitions.push(result),
-        None => topics.push(
-            OffsetDeleteResponseTopic::default()
-                .with_name(name.clone())
-                .with_partitions(vec![result]),
-        ),
+/// Results by topic, in the order in which they became known, as Kafka lists them.
+#[derive(Default)]
+struct Results {
+    topics: Vec<OffsetDeleteResponseTopic>,
+    /// Where each topic lies.
+    places: HashMap<TopicName, usize>,
+}
+
+impl Results {
+    fn push(
+        &mut self,
+        ctx: &RequestContext,
+        name: &TopicName,
+        partition: i32,
+        error: Option<ResponseError>,
+    ) {
+        let topics = &mut self.topics;
+        let place = self.places.entry(name.clone()).or_insert_with(|| {
+            topics.push(OffsetDeleteResponseTopic::default().with_name(name.clone()));
+            topics.len() - 1
+        });
+        let result = OffsetDeleteResponsePartition::default()
+            .with_partition_index(partition)
+            .with_error_code(code(ctx, error));
+        topics[*place].partitions.push(result);
     }
 }

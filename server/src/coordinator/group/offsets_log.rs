@@ -53,9 +53,8 @@ pub fn coordinator_error(error: ResponseError) -> ResponseError {
         ResponseError::NotLeaderOrFollower
         | ResponseError::FencedLeaderEpoch
         | ResponseError::KafkaStorageError => ResponseError::NotCoordinator,
-        ResponseError::MessageTooLarge
-        | ResponseError::RecordListTooLarge
-        | ResponseError::InvalidFetchSize => ResponseError::UnknownServerError,
-        other => other,
+        ResponseError::CoordinatorNotAvailable | ResponseError::NotCoordinator => error,
+        // Too large for a batch, or a text too long for its field.
+        _ => ResponseError::UnknownServerError,
     }
 }

@@ -27,6 +27,9 @@ mod tests;
 
 use shard::Shard;
 
+/// The longest group id that a record of `__consumer_offsets` can hold.
+const MAX_GROUP_ID_BYTES: usize = i16::MAX as usize;
+
 /// The answer to a request that may have to wait.
 pub enum Answer<T> {
     /// It is here.
@@ -214,6 +217,9 @@ impl GroupCoordinator {
     fn shard(&self, group_id: &str) -> Result<Arc<Shard>, ResponseError> {
         if self.is_stopped.load(Ordering::Acquire) {
             return Err(ResponseError::CoordinatorNotAvailable);
+        }
+        if group_id.len() > MAX_GROUP_ID_BYTES {
+            return Err(ResponseError::InvalidGroupId);
         }
         let shard = self
             .shards

@@ -337,6 +337,9 @@ async fn requests_without_a_group_or_with_a_session_out_of_bounds_are_refused() 
         ready(coordinator.join(join_request("", ""))).error,
         Some(ResponseError::InvalidGroupId)
     );
+    let too_long = "x".repeat(MAX_GROUP_ID_BYTES + 1);
+    let error = ready(coordinator.join(join_request(&too_long, ""))).error;
+    assert_eq!(error, Some(ResponseError::InvalidGroupId));
     for session_timeout_ms in [5_999, 1_800_001, -1] {
         let request = JoinRequest {
             session_timeout_ms,

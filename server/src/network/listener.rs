@@ -40,12 +40,12 @@ pub struct Listener {
 
 /// A listener that cannot be bound.
 #[derive(Debug, thiserror::Error)]
-#[error("listener {name} cannot be bound to {host}:{port}: {source}")]
+#[error("listener {name} cannot be bound to {host}:{port}: {reason}")]
 pub struct BindError {
     name: String,
     host: String,
     port: u16,
-    source: io::Error,
+    reason: io::Error,
 }
 
 /// Binds a listener without accepting from it yet. Must run inside a tokio runtime.
@@ -57,11 +57,11 @@ pub(super) fn bind(
         let local_address = socket.local_addr()?;
         Ok((socket, local_address))
     });
-    let (socket, local_address) = bound.map_err(|source| BindError {
+    let (socket, local_address) = bound.map_err(|reason| BindError {
         name: config.name.clone(),
         host: config.host.clone(),
         port: config.port,
-        source,
+        reason,
     })?;
     let advertised_port = match config.advertised_port {
         0 => local_address.port(),

@@ -123,9 +123,10 @@ impl RecordBatchBuilder {
         self
     }
 
-    /// Fixes the last offset, which is that of the last record otherwise: compaction keeps it.
-    pub fn last_offset(mut self, last_offset: i64) -> Self {
-        self.last_offset_delta = Some((last_offset - self.base_offset) as i32);
+    /// Fixes the last offset less the base offset, which is that of the last record otherwise:
+    /// compaction keeps it.
+    pub fn last_offset_delta(mut self, last_offset_delta: i32) -> Self {
+        self.last_offset_delta = Some(last_offset_delta);
         self
     }
 
@@ -186,7 +187,7 @@ impl RecordBatchBuilder {
 
     /// Adds a record at its own offset, which must be above those before it.
     pub fn append_record(&mut self, record: &Record) -> &mut Self {
-        let offset_delta = (record.offset - self.base_offset) as i32;
+        let offset_delta = record.offset.wrapping_sub(self.base_offset) as i32;
         let (timestamp_delta, offset_delta) = self.place(record.timestamp, offset_delta);
         RecordBody {
             timestamp_delta,

@@ -6,7 +6,7 @@
 
 use super::codec::Inflater;
 use super::error::BatchError;
-use super::header::{BatchHeader, NO_TIMESTAMP, TimestampType};
+use super::header::{BatchHeader, NO_TIMESTAMP};
 use super::record::TRAILING_BYTES;
 use super::varint::{MAX_VARINT_BYTES, MAX_VARLONG_BYTES, read_varint, read_varlong};
 
@@ -171,7 +171,8 @@ pub(super) struct ScannedRecord {
 }
 
 /// Reads all records of a batch that a producer has sent, in which offsets have no gaps, and shows
-/// each to `visit`. Gives the largest timestamp.
+/// each to `visit`. Timestamps are those of the producer, also if it claims LogAppendTime: no leader
+/// keeps that. Gives the largest timestamp.
 ///
 /// # Errors
 /// [`BatchError::MalformedRecord`], and what inflating reports.
@@ -180,8 +181,6 @@ pub(super) fn scan_records<S: RecordSource>(
     header: &BatchHeader,
     mut visit: impl FnMut(ScannedRecord),
 ) -> Result<i64, BatchError> {
-    let log_append_time =
-        (header.timestamp_type() == TimestampType::LogAppendTime).then_some(header.max_timestamp);
     let mut max_timestamp = NO_TIMESTAMP;
     let count = usize::try_from(header.records_count).unwrap_or(0);
     for index in 0..count {
@@ -190,8 +189,7 @@ pub(super) fn scan_records<S: RecordSource>(
                 Fault::Malformed(reason) => BatchError::MalformedRecord { index, reason },
                 Fault::Inflate(error) => error,
             })?;
-        let timestamp =
-            log_append_time.unwrap_or_else(|| header.base_timestamp.wrapping_add(timestamp_delta));
+        let timestamp = header.base_timestamp.wrapping_add(timestamp_delta);
         max_timestamp = max_timestamp.max(timestamp);
         visit(ScannedRecord {
             index,

@@ -177,7 +177,7 @@ fn a_batch_without_records_is_read() {
     let batch = RecordBatchBuilder::new()
         .compression(Compression::Zstd)
         .base_offset(7)
-        .last_offset(9)
+        .last_offset_delta(2)
         .max_timestamp(5)
         .producer(1, 2, 3)
         .build()

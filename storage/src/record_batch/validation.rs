@@ -398,10 +398,7 @@ fn recompress(
     let mut position = 0;
     for index in 0..header.records_count {
         let record = RawRecord::parse(records, &mut position, index as usize)?;
-        let timestamp = match header.timestamp_type() {
-            TimestampType::CreateTime => header.base_timestamp.wrapping_add(record.timestamp_delta),
-            TimestampType::LogAppendTime => header.max_timestamp,
-        };
+        let timestamp = header.base_timestamp.wrapping_add(record.timestamp_delta);
         builder.append_raw(timestamp, &record);
     }
     builder.build()

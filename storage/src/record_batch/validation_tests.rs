@@ -515,19 +515,19 @@ fn log_append_time_stamps_the_batch_and_looks_at_no_timestamp() {
 #[test]
 fn a_producer_cannot_choose_log_append_time() {
     let claiming = two_records(builder().log_append_time(NOW_MS + 7));
-    // On a topic with CreateTime the claim becomes each record's bound, and is taken off.
+    // On a topic with CreateTime the claim is taken off, and the records' own times count. (Kafka
+    // checks the claimed time in their stead, and so stores theirs unchecked.)
     let validated = validate(&claiming).unwrap();
     assert_eq!(
         validated.header().timestamp_type(),
         TimestampType::CreateTime
     );
-    assert_eq!(validated.header().max_timestamp, NOW_MS + 7);
+    assert_eq!(validated.header().max_timestamp, NOW_MS + 60_000);
     stored(&validated);
-    let late = two_records(builder().log_append_time(NOW_MS * 2));
-    assert!(matches!(
-        validate(&late),
-        Err(AppendError::InvalidTimestamp { .. })
-    ));
+    let mut late = builder().log_append_time(NOW_MS);
+    late.append(NOW_MS * 2, None, None);
+    let late = validate(&late.build().unwrap());
+    assert!(matches!(late, Err(AppendError::InvalidTimestamp { .. })));
     // On one with LogAppendTime it is refused.
     let rules = ValidationRules {
         timestamp_type: TimestampType::LogAppendTime,

@@ -280,7 +280,7 @@ fn builder_like(header: &BatchHeader, delete_horizon_ms: Option<i64>) -> RecordB
     let mut builder = RecordBatchBuilder::new()
         .compression(CompressionCodec::from(compression))
         .base_offset(header.base_offset)
-        .last_offset(header.last_offset())
+        .last_offset_delta(header.last_offset_delta)
         .leader_epoch(header.partition_leader_epoch)
         .producer(
             header.producer_id,

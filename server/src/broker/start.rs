@@ -9,7 +9,7 @@ use highwater_replication::cluster::records::Endpoint;
 use highwater_replication::cluster::{ClusterImage, ConfigResource};
 use highwater_replication::runtime::replica_manager::ReplicaManager;
 use highwater_storage::record_batch::Compression;
-use highwater_storage::{BrokerId, LogConfig, LogManager, StorageError};
+use highwater_storage::{BrokerId, LogConfig, LogManager, StorageError, TopicId};
 use uuid::Uuid;
 
 use super::background::Background;
@@ -67,14 +67,7 @@ impl RunningBroker {
             ..
         } = log_dirs;
         let logs = Arc::new(manager);
-        let last_stop_was_clean = logs.log_dirs().iter().all(|dir| dir.was_clean);
-        let metadata_log = logs.get_or_create(
-            &metadata_topic_partition(),
-            Some(metadata_topic_id()),
-            metadata_log_config_of(&config.current()),
-            now_ms(),
-        )?;
-        let metadata = RecoveredMetadata::replay(metadata_log, &cluster_id)?;
+        let metadata = recover_metadata(&logs, &cluster_id, &config.current())?;
         let image = Arc::clone(metadata.image());
         let id = BrokerId(config.current().node_id);
         let current = apply_dynamic_config(&config, &image, id);
@@ -92,16 +85,9 @@ impl RunningBroker {
         let groups = group_coordinator(&current, &replicas);
 
         let settings = ControllerSettings {
-            registration: BrokerRegistrationRequest {
-                id,
-                incarnation_id: Uuid::new_v4(),
-                end_points: end_points(server.listeners(), &current),
-                features: supported_features(),
-                rack: current.broker_rack.clone(),
-                log_dirs: directory_ids.iter().map(|id| id.0).collect(),
-            },
+            registration: registration(&current, server.listeners(), &directory_ids),
             min_insync_replicas: min_insync_replicas(&current),
-            last_stop_was_clean,
+            last_stop_was_clean: logs.log_dirs().iter().all(|dir| dir.was_clean),
             max_bytes_between_snapshots: current
                 .metadata_log_max_record_bytes_between_snapshots
                 .unsigned_abs(),
@@ -111,9 +97,10 @@ impl RunningBroker {
         let handle = controller.handle().clone();
         groups.on_start(&handle.image(), id);
 
+        let background = Background::start(&replicas, &current);
         let broker = Arc::new(Broker {
             network_metrics,
-            replicas: Arc::clone(&replicas),
+            replicas,
             groups,
             fetch_sessions: FetchSessionCache::new(
                 usize::try_from(current.max_incremental_fetch_session_cache_slots).unwrap_or(0),
@@ -126,7 +113,6 @@ impl RunningBroker {
             controller: handle,
             stopping: AtomicBool::new(false),
         });
-        let background = Background::start(&replicas, &current);
         server.start(&broker);
         Ok(RunningBroker {
             broker,
@@ -179,11 +165,39 @@ impl RunningBroker {
     }
 }
 
-fn metadata_log_config_of(config: &BrokerConfig) -> LogConfig {
-    LogConfig {
+/// Opens and replays the metadata log.
+fn recover_metadata(
+    logs: &LogManager,
+    cluster_id: &str,
+    config: &BrokerConfig,
+) -> Result<RecoveredMetadata, StartError> {
+    let log_config = LogConfig {
         segment_bytes: config.metadata_log_segment_bytes.unsigned_abs(),
         segment_ms: config.metadata_log_segment_ms,
         ..metadata_log_config()
+    };
+    let log = logs.get_or_create(
+        &metadata_topic_partition(),
+        Some(metadata_topic_id()),
+        log_config,
+        now_ms(),
+    )?;
+    Ok(RecoveredMetadata::replay(log, cluster_id)?)
+}
+
+/// What this run of the broker registers with.
+fn registration(
+    config: &BrokerConfig,
+    listeners: &[Arc<Listener>],
+    directory_ids: &[TopicId],
+) -> BrokerRegistrationRequest {
+    BrokerRegistrationRequest {
+        id: BrokerId(config.node_id),
+        incarnation_id: Uuid::new_v4(),
+        end_points: end_points(listeners, config),
+        features: supported_features(),
+        rack: config.broker_rack.clone(),
+        log_dirs: directory_ids.iter().map(|id| id.0).collect(),
     }
 }
 

@@ -32,6 +32,9 @@ pub struct PartitionReadRequest {
     pub last_fetched_epoch: Option<LeaderEpoch>,
     /// Up to where it may see.
     pub isolation: ReadIsolation,
+    /// Whether the read may wait for the disk. If not, records that are not in the page cache are
+    /// left out and [`PartitionRead::is_cold`] is set.
+    pub may_wait: bool,
 }
 
 /// What a read gives.
@@ -50,6 +53,9 @@ pub struct PartitionRead {
     /// The reader's log is not a prefix of ours: the largest epoch up to its own, and that
     /// epoch's end offset. No records are returned then.
     pub diverging_epoch: Option<(LeaderEpoch, i64)>,
+    /// There are records, but getting at them would wait for the disk: read again where that is
+    /// allowed.
+    pub is_cold: bool,
 }
 
 impl PartitionRead {
@@ -91,6 +97,7 @@ impl Partition {
             log_start_offset,
             aborted_transactions: None,
             diverging_epoch: None,
+            is_cold: false,
         };
         let log_end_offset = log.log_end_offset();
         if let Some(last_fetched_epoch) = request.last_fetched_epoch {
@@ -108,15 +115,10 @@ impl Partition {
         }
         let upper_bound = self.upper_bound(request.isolation);
         if request.fetch_offset < upper_bound {
-            let read = log.read(
-                request.fetch_offset,
-                request.max_bytes,
-                upper_bound,
-                request.at_least_one_batch,
-            )?;
-            result.records = Some(read);
+            result.records = self.read_records(request, upper_bound)?;
+            result.is_cold = result.records.is_none();
         }
-        if request.isolation == ReadIsolation::LastStable {
+        if request.isolation == ReadIsolation::LastStable && !result.is_cold {
             let to = result
                 .records
                 .as_ref()
@@ -124,6 +126,26 @@ impl Partition {
             result.aborted_transactions = Some(log.aborted_transactions(request.fetch_offset, to)?);
         }
         Ok(result)
+    }
+
+    /// Whole batches below `upper_bound`; `None` when the read may not wait but would have to.
+    fn read_records(
+        &self,
+        request: PartitionReadRequest,
+        upper_bound: i64,
+    ) -> Result<Option<LogRead>, PartitionError> {
+        let PartitionReadRequest {
+            fetch_offset,
+            max_bytes,
+            at_least_one_batch,
+            ..
+        } = request;
+        let log = self.log();
+        Ok(if request.may_wait {
+            Some(log.read(fetch_offset, max_bytes, upper_bound, at_least_one_batch)?)
+        } else {
+            log.read_if_resident(fetch_offset, max_bytes, upper_bound, at_least_one_batch)?
+        })
     }
 
     /// Whether the read ends at the end of a segment and more follows in the next one. One read

@@ -56,35 +56,29 @@ pub(super) struct Evaluation {
     ends_wait: bool,
     /// Whether any partition is hosted here: with none there is nothing to wait for.
     any_known: bool,
+    is_cold: bool,
 }
 
 impl Evaluation {
     /// Whether the fetch is answered now rather than parked.
     pub(super) fn is_due(&self, limits: &Limits) -> bool {
-        self.ends_wait || !self.any_known || self.bytes >= limits.min_bytes
+        self.ends_wait || self.is_cold || !self.any_known || self.bytes >= limits.min_bytes
     }
 
-    /// Whether all records are in memory.
-    pub(super) fn is_resident(&self) -> bool {
-        self.records().all(|read| read.is_resident())
+    /// Whether there are records that could not be had without waiting for the disk.
+    pub(super) fn is_cold(&self) -> bool {
+        self.is_cold
     }
 
-    /// Reads what is not in memory on a thread that may wait for the disk.
-    pub(super) async fn brought_into_memory(self) -> Self {
-        if self.is_resident() {
-            return self;
+    /// Brings all records into memory; waits for the disk.
+    pub(super) fn prefault(&self) {
+        let reads = self
+            .entries
+            .iter()
+            .filter_map(|entry| entry.outcome.as_ref().ok());
+        for read in reads.filter_map(|read| read.records.as_ref()) {
+            read.prefault();
         }
-        let records: Vec<_> = self.records().cloned().collect();
-        let touched = tokio::task::spawn_blocking(move || {
-            for read in records {
-                read.prefault();
-            }
-        });
-        if let Err(error) = touched.await {
-            // The answer is still right; only this connection's thread may wait for the disk.
-            tracing::error!(%error, "reading ahead failed");
-        }
-        self
     }
 
     /// What the session wants to know, in the targets' order.
@@ -95,18 +89,11 @@ impl Evaluation {
             .collect()
     }
 
-    fn records(&self) -> impl Iterator<Item = &highwater_storage::LogRead> {
-        let reads = self
-            .entries
-            .iter()
-            .filter_map(|entry| entry.outcome.as_ref().ok());
-        reads.filter_map(|read| read.records.as_ref())
-    }
-
     fn add(&mut self, key: PartitionKey, outcome: Result<PartitionRead, ReadFailure>) {
         match &outcome {
             Ok(read) => {
                 self.any_known = true;
+                self.is_cold |= read.is_cold;
                 self.bytes += read.records_bytes();
                 self.ends_wait |= read.diverging_epoch.is_some();
             }
@@ -140,11 +127,13 @@ impl Entry {
 }
 
 /// Reads all targets, in order, until the byte limit is reached; those after it are only looked at.
+/// Without `may_wait` it leaves out what is not in memory.
 pub(super) fn evaluate(
     broker: &Broker,
     reader: Reader,
     limits: &Limits,
     targets: &[FetchTarget],
+    may_wait: bool,
 ) -> Evaluation {
     let mut evaluation = Evaluation::default();
     evaluation.entries.reserve_exact(targets.len());
@@ -160,6 +149,7 @@ pub(super) fn evaluate(
             current_leader_epoch: epoch(target.current_leader_epoch),
             last_fetched_epoch: epoch(target.last_fetched_epoch),
             isolation: reader.isolation,
+            may_wait,
         };
         let outcome = read(broker, reader, target, request);
         if let Ok(read) = &outcome {

@@ -65,7 +65,7 @@ pub(super) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: FetchR
     };
     let evaluation = fetch.evaluate(&context);
     let park = wait && !evaluation.is_due(&fetch.limits);
-    if !park && evaluation.is_resident() {
+    if !park && !evaluation.is_cold() {
         return Reply::Ready(fetch.answer(context, evaluation));
     }
     Reply::Parked(Box::pin(async move {
@@ -74,7 +74,9 @@ pub(super) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: FetchR
         } else {
             evaluation
         };
-        let evaluation = evaluation.brought_into_memory().await;
+        if evaluation.is_cold() {
+            return fetch.answer_from_disk(context).await;
+        }
         fetch.answer(context, evaluation)
     }))
 }
@@ -90,7 +92,28 @@ struct Fetch {
 
 impl Fetch {
     fn evaluate(&self, context: &FetchContext) -> Evaluation {
-        evaluate::evaluate(&self.broker, self.reader, &self.limits, context.targets())
+        evaluate::evaluate(
+            &self.broker,
+            self.reader,
+            &self.limits,
+            context.targets(),
+            false,
+        )
+    }
+
+    /// Reads on a thread that may wait for the disk, so that no other connection waits.
+    async fn answer_from_disk(self, context: FetchContext) -> ResponseBody {
+        let read = tokio::task::spawn_blocking(move || {
+            let (broker, limits) = (&self.broker, &self.limits);
+            let evaluation =
+                evaluate::evaluate(broker, self.reader, limits, context.targets(), true);
+            evaluation.prefault();
+            self.answer(context, evaluation)
+        });
+        read.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "reading from disk failed");
+            ResponseBody::unencodable()
+        })
     }
 
     /// Sleeps until the fetch is due, its time is over or the broker stops.

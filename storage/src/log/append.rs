@@ -74,6 +74,7 @@ impl Log {
             &config,
             now_ms,
         )?;
+        let is_flush_due = writer.unflushed_records >= config.flush_messages;
         drop(writer);
         let info = AppendInfo {
             base_offset,
@@ -86,7 +87,9 @@ impl Log {
             size_bytes: batch.size_in_bytes(),
             records_count: i64::from(header.records_count),
         };
-        self.flush_if_due(&config)?;
+        if is_flush_due {
+            self.flush_below(header.next_offset())?;
+        }
         Ok(info)
     }
 
@@ -128,8 +131,11 @@ impl Log {
             info.add(&header);
         }
         self.append_run(&mut writer, &active, &mut run, &config, now_ms)?;
+        let is_flush_due = writer.unflushed_records >= config.flush_messages;
         drop(writer);
-        self.flush_if_due(&config)?;
+        if is_flush_due {
+            self.flush_below(next_offset)?;
+        }
         Ok(info)
     }
 
@@ -161,7 +167,7 @@ impl Log {
         active: &Segment,
         parts: &mut [IoSlice<'_>],
     ) -> Result<(), StorageError> {
-        self.has_open_files.store(true, Ordering::Relaxed);
+        self.note_open_files();
         if writer.tail_is_dirty {
             active.cut_unpublished()?;
             writer.tail_is_dirty = false;

@@ -67,15 +67,6 @@ impl Log {
         Ok(())
     }
 
-    /// Flushes after an append, if `flush.messages` asks for it.
-    pub(super) fn flush_if_due(&self, config: &LogConfig) -> Result<(), StorageError> {
-        if config.flush_messages == i64::MAX {
-            return Ok(());
-        }
-        let is_due = self.writer.lock().unflushed_records >= config.flush_messages;
-        if is_due { self.flush() } else { Ok(()) }
-    }
-
     /// The sweep: flushes what `flush.ms` makes due, and segments that were rolled; builds damaged indexes again;
     /// closes files that were not used since the last sweep.
     pub(crate) fn sweep(&self, now_ms: i64) -> Result<(), StorageError> {
@@ -115,6 +106,14 @@ impl Log {
             tracing::info!(segment = %segment.path().display(), "built the indexes again");
         }
         Ok(())
+    }
+
+    /// Tells the sweep that there may be something to close.
+    pub(super) fn note_open_files(&self) {
+        // Read first: all readers of the log share this.
+        if !self.has_open_files.load(Ordering::Relaxed) {
+            self.has_open_files.store(true, Ordering::Relaxed);
+        }
     }
 
     fn close_idle_files(&self) {

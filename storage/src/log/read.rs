@@ -126,8 +126,7 @@ impl Log {
                 }
                 until = found.end_position();
             }
-            self.has_open_files
-                .store(true, std::sync::atomic::Ordering::Relaxed);
+            self.note_open_files();
             at.records = segment.slice(found.position, until)?;
             return Ok(at);
         }

@@ -7,6 +7,7 @@ mod names;
 mod sweeps;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -143,7 +144,11 @@ impl LogManager {
                 found.get(next.fetch_add(1, Ordering::Relaxed))
             {
                 let config = config_of(&topic_partition.topic);
-                match self.open_log(log_dir, topic_partition, dir, config, now_ms) {
+                let open = || self.open_log(log_dir, topic_partition, dir, config, now_ms);
+                // Whatever is wrong with one log, the others come up.
+                let result = std::panic::catch_unwind(AssertUnwindSafe(open))
+                    .unwrap_or_else(|_| Err(StorageError::corrupt(dir, "opening it panicked")));
+                match result {
                     Ok(log) => opened.push((topic_partition.clone(), Arc::new(log))),
                     Err(error) => self.put_offline(topic_partition, error),
                 }

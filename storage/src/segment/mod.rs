@@ -153,7 +153,7 @@ impl Segment {
 
     /// Writes bytes at the published end without publishing them.
     pub(crate) fn write_at_end(&self, parts: &mut [IoSlice<'_>]) -> Result<(), StorageError> {
-        self.was_used.store(true, Ordering::Relaxed);
+        self.note_use();
         self.log
             .write_at(u64::from(self.size()), parts)
             .map_err(|error| StorageError::io("append to", self.path(), error))
@@ -178,9 +178,16 @@ impl Segment {
         Ok(())
     }
 
+    fn note_use(&self) {
+        // Read first: all readers of the segment share this.
+        if !self.was_used.load(Ordering::Relaxed) {
+            self.was_used.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// A map over the published bytes up to `end`.
     pub(crate) fn map(&self, end: u32) -> Result<Arc<FileMap>, StorageError> {
-        self.was_used.store(true, Ordering::Relaxed);
+        self.note_use();
         self.log
             .map(u64::from(end), self.map_capacity)
             .map_err(|error| StorageError::io("map", self.path(), error))

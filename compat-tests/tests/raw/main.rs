@@ -3,7 +3,9 @@
 //! One file a subject. A test is one expectation, verified on Apache Kafka by running it there too;
 //! see the crate's documentation for `BROKER`, which chooses the broker.
 
+mod bad_input;
 mod compare;
+mod connections;
 mod fetch;
 mod offsets;
 mod pipelining;
@@ -13,4 +15,5 @@ mod requests;
 mod requests_admin;
 mod sessions;
 mod support;
+mod topics;
 mod versions;

@@ -12,7 +12,7 @@ use kafka_protocol::messages::{InitProducerIdRequest, ProducerId};
 
 use crate::support::{
     NOW_MS, PRODUCE, batch, batch_ranges, code, connect, create_topic, create_topic_with, fetch,
-    list_offsets, produce, produce_at, produce_ok, produce_request,
+    list_offsets, on_highwater, produce, produce_at, produce_ok, produce_request,
 };
 
 /// A changed field and the codes that may follow: the first is Apache Kafka's.
@@ -469,11 +469,8 @@ fn gzip(data: &[u8]) -> Vec<u8> {
 
 #[test]
 fn decompression_bomb_costs_no_memory() {
-    let options = BrokerOptions::new().set("auto.create.topics.enable", false);
-    for_each_broker_with(&options, |broker| {
-        if !broker.is_highwater() {
-            return; // Apache Kafka streams records and has no cap (A14).
-        }
+    // Apache Kafka streams records and has no cap (A14).
+    on_highwater(&BrokerOptions::new(), |broker| {
         // Looking at the records is forced by compaction's key check.
         create_topic_with(broker, "bomb", 1, &[("cleanup.policy", "compact")]);
         let mut connection = connect(broker);

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use compat_tests::broker::Broker;
+use compat_tests::broker::{Broker, BrokerKind, BrokerOptions};
+use compat_tests::each_broker::selected_brokers;
 use compat_tests::process::eventually;
 use compat_tests::raw::{Batch, Connection};
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
@@ -92,6 +93,16 @@ pub fn group_id(name: &str) -> GroupId {
 
 pub fn connect(broker: &Broker) -> Connection {
     Connection::open(broker.address()).expect("the broker accepts connections")
+}
+
+/// Runs a test on a Highwater of its own, for what is promised of ours alone: bounds on its memory and
+/// descriptors, and inputs that Apache Kafka takes with a stack trace each or not at all.
+pub fn on_highwater(options: &BrokerOptions, test: impl Fn(&mut Broker)) {
+    if selected_brokers().contains(&BrokerKind::Highwater) {
+        let mut broker = Broker::start(BrokerKind::Highwater, options.clone())
+            .unwrap_or_else(|error| panic!("{error:#}"));
+        test(&mut broker);
+    }
 }
 
 /// A batch of `count` small records, all at one fixed time.

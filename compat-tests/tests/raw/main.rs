@@ -7,6 +7,7 @@ mod bad_input;
 mod compare;
 mod connections;
 mod fetch;
+mod groups;
 mod offsets;
 mod pipelining;
 mod process;

@@ -80,8 +80,11 @@ fn api_versions_lists_what_is_served() {
             let first = if *key == ApiKey::Produce { 0 } else { *min };
             assert_eq!(range.min_version, first, "{key:?}");
             if broker.is_highwater() {
+                // Version 10 of these two has a test with bytes made by hand in groups.rs.
+                let by_id = [ApiKey::OffsetCommit, ApiKey::OffsetFetch].contains(key);
+                let last = if by_id { 10 } else { *max };
                 assert!(
-                    (*min..=*max).contains(&range.max_version),
+                    (*min..=last).contains(&range.max_version),
                     "{key:?} {range:?}"
                 );
             } else {

@@ -8,7 +8,6 @@ use highwater_replication::runtime::read::{PartitionRead, PartitionReadRequest, 
 use highwater_storage::LeaderEpoch;
 use kafka_protocol::ResponseError;
 
-use super::DEBUGGING_REPLICA_ID;
 use crate::api::error_code::ErrorCode;
 use crate::api::partitions;
 use crate::broker::Broker;
@@ -184,7 +183,6 @@ fn read(
             .map_err(known)?;
         return Err(not_assigned(request.current_leader_epoch));
     }
-    debug_assert!(reader.replica_id >= DEBUGGING_REPLICA_ID);
     partition.read(request).map_err(known)
 }
 

@@ -30,8 +30,6 @@ use crate::fetch_session::{
 const TOPIC_IDS_FROM: i16 = 13;
 /// The replica id of a consumer.
 const CONSUMER_REPLICA_ID: i32 = -1;
-/// The replica id of a consumer that debugs: it sees the log to its end.
-const DEBUGGING_REPLICA_ID: i32 = -2;
 /// The wire's `read_committed`.
 const READ_COMMITTED: i8 = 1;
 

@@ -18,6 +18,7 @@ mod placement;
 pub mod producer_ids;
 pub mod records;
 pub mod replay;
+mod to_records;
 pub mod topic_name;
 
 #[cfg(test)]

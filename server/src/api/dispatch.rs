@@ -40,6 +40,7 @@ pub(crate) fn dispatch(
     };
     if !(entry.min_version..=entry.max_version).contains(&ctx.api_version) {
         if entry.key == ApiKey::ApiVersions as i16 {
+            ctx.metrics.count_request(ctx.api_key);
             return Dispatched::Done(api_versions::unsupported_version(ctx, entry).into());
         }
         return close(

@@ -8,7 +8,7 @@ use highwater_storage::LogConfig;
 
 use super::layers::Layers;
 use super::listeners::ListenerKeys;
-use super::node::{check_node_id, check_quorum, given_broker_id};
+use super::node::{check_node_id, check_quorum};
 use super::{ConfigError, ListenerConfig, StaticConfig};
 
 macro_rules! broker_config {
@@ -151,10 +151,7 @@ impl BrokerConfig {
             http_listeners: http_listeners(layers)?,
             topic_defaults: topic_defaults(layers)?,
         };
-        let mut config = Self::fields(layers, derived)?;
-        if let Some(broker_id) = given_broker_id(layers)? {
-            config.node_id = broker_id;
-        }
+        let config = Self::fields(layers, derived)?;
         config.check(layers)?;
         Ok(config)
     }

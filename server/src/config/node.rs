@@ -3,17 +3,8 @@
 use super::ConfigError;
 use super::layers::Layers;
 
-/// `broker.id` where it is used in place of `node.id`.
-pub(super) fn given_broker_id(layers: &Layers<'_>) -> Result<Option<i32>, ConfigError> {
-    let broker_id = layers.get::<i32>("broker.id")?;
-    Ok((layers.text("node.id").is_none() && broker_id != -1).then_some(broker_id))
-}
-
 pub(super) fn check_node_id(layers: &Layers<'_>) -> Result<(), ConfigError> {
-    let (node_id, broker_id) = (
-        layers.get::<i32>("node.id")?,
-        layers.get::<i32>("broker.id")?,
-    );
+    let broker_id = layers.get::<i32>("broker.id")?;
     if broker_id < -1 {
         return Err(ConfigError::invalid(
             "broker.id",
@@ -21,7 +12,8 @@ pub(super) fn check_node_id(layers: &Layers<'_>) -> Result<(), ConfigError> {
             "a whole number from 0 to 2147483647 is expected",
         ));
     }
-    if layers.text("node.id").is_some() && broker_id != -1 && broker_id != node_id {
+    let node_id = layers.get::<i32>("node.id")?;
+    if broker_id != -1 && broker_id != node_id {
         return Err(ConfigError::Conflict(format!(
             "node.id={node_id} and broker.id={broker_id} contradict each other: leave broker.id out"
         )));
@@ -39,10 +31,7 @@ pub(super) fn check_quorum(layers: &Layers<'_>) -> Result<(), ConfigError> {
             "a node is always broker,controller so far",
         ));
     }
-    let node_id = match given_broker_id(layers)? {
-        Some(broker_id) => broker_id,
-        None => layers.get::<i32>("node.id")?,
-    };
+    let node_id = layers.get::<i32>("node.id")?;
     let voters = layers.get::<Vec<String>>("controller.quorum.voters")?;
     let refuse = |expected: &str| {
         Err(ConfigError::invalid(

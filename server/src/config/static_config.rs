@@ -68,9 +68,7 @@ impl StaticConfig {
                 .ok_or_else(|| ConfigError::MalformedOverride(text.clone()))?;
             entries.insert(key.trim().to_owned(), value.to_owned());
         }
-        let config = StaticConfig { entries };
-        config.check()?;
-        Ok(config)
+        Self::from_entries(entries)
     }
 
     /// A configuration of these entries, checked as [`StaticConfig::load`] does.
@@ -80,14 +78,27 @@ impl StaticConfig {
     pub fn from_entries<K: Into<String>, V: Into<String>>(
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, ConfigError> {
-        let config = StaticConfig {
+        let mut config = StaticConfig {
             entries: entries
                 .into_iter()
                 .map(|(key, value)| (key.into(), value.into()))
                 .collect(),
         };
         config.check()?;
+        config.complete_node_id();
         Ok(config)
+    }
+
+    /// Of `node.id` and `broker.id`, the one that is not given is the other, as in Kafka.
+    fn complete_node_id(&mut self) {
+        for (given, absent) in [("node.id", "broker.id"), ("broker.id", "node.id")] {
+            if let Some(id) = self.entries.get(given).cloned()
+                && !self.entries.contains_key(absent)
+                && id.trim() != "-1"
+            {
+                self.entries.insert(absent.to_owned(), id);
+            }
+        }
     }
 
     /// The entries as given.

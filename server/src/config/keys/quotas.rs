@@ -54,6 +54,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
     )
     .at_least(0)
     .cluster_wide()
+    .internal()
     .not_supported_yet()
     .doc("Bytes a second that a leader sends to throttled followers."),
     ConfigKey::new(
@@ -63,6 +64,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
     )
     .at_least(0)
     .cluster_wide()
+    .internal()
     .not_supported_yet()
     .doc("Bytes a second that a throttled follower fetches."),
     ConfigKey::new(
@@ -72,6 +74,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
     )
     .at_least(0)
     .cluster_wide()
+    .internal()
     .not_supported_yet()
     .doc("Bytes a second for moves between directories."),
 ];

@@ -143,7 +143,11 @@ fn unusable(path: &Path, source: io::Error) -> LogDirError {
     }
 }
 
-/// A directory without `meta.properties` must be empty, but for what a file system or a lock puts there.
+/// What an interrupted format leaves.
+const HALF_WRITTEN: &str = "meta.properties.tmp";
+
+/// A directory without `meta.properties` must be empty, but for what a file system, a lock or an interrupted format puts
+/// there.
 fn refuse_foreign_files(dir: &Path) -> Result<(), LogDirError> {
     let mut example = None;
     for entry in fs::read_dir(dir).map_err(|source| unusable(dir, source))? {
@@ -152,7 +156,7 @@ fn refuse_foreign_files(dir: &Path) -> Result<(), LogDirError> {
         if name == "meta.properties" {
             return Ok(());
         }
-        if !name.starts_with('.') && name != "lost+found" {
+        if !name.starts_with('.') && name != "lost+found" && name != HALF_WRITTEN {
             example = Some(name.into_owned());
         }
     }

@@ -81,6 +81,8 @@ fn a_directory_with_other_files_is_refused_and_a_fresh_mount_is_not() {
     fs::create_dir(dir.path().join("lost+found")).expect("made");
     fs::write(dir.path().join(".lock"), "").expect("written");
     refuse_foreign_files(dir.path()).expect("a fresh mount");
+    fs::write(dir.path().join("meta.properties.tmp"), "version=").expect("written");
+    refuse_foreign_files(dir.path()).expect("an interrupted format");
     fs::write(dir.path().join("letter.txt"), "").expect("written");
     let error = refuse_foreign_files(dir.path())
         .expect_err("a letter")

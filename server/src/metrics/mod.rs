@@ -10,12 +10,14 @@ mod process;
 use std::fmt;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::registry::Registry;
 
 use self::families::Families;
 use crate::broker::Broker;
+use crate::controller::Decision;
 use crate::web::Pages;
 
 /// The pages of the HTTP port, over a running broker.
@@ -40,11 +42,14 @@ impl Pages for BrokerPages {
         Ok(page)
     }
 
-    fn health(&self) -> Result<(), String> {
-        match self.broker.replicas.offline_count() {
-            0 => Ok(()),
-            count => Err(format!("{count} partitions are offline")),
-        }
+    /// The controller answers, and its log can be written. Partitions that are offline do not count: a restart would
+    /// take the others down with them.
+    fn health(&self) -> BoxFuture<'_, Result<(), String>> {
+        let answer = self
+            .broker
+            .controller
+            .submit(|_, _| Decision::unchanged(()));
+        Box::pin(async move { answer.await.map_err(|error| error.to_string()) })
     }
 
     fn ready(&self) -> Result<(), String> {

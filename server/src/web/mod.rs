@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http_body_util::Full;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
@@ -20,6 +21,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 
 use crate::config::HttpAddress;
 
@@ -29,6 +31,8 @@ const MAX_CONNECTIONS: usize = 16;
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// Time for a request's head to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time for the broker to say that it is healthy.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for a whole connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Wait after an accept that failed, for lack of descriptors say.
@@ -42,8 +46,8 @@ const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 pub trait Pages: Send + Sync + 'static {
     /// All metrics as OpenMetrics text; may take a while.
     fn metrics(&self) -> Result<String, std::fmt::Error>;
-    /// Whether the process works: data can be read and written. The text says what is wrong.
-    fn health(&self) -> Result<(), String>;
+    /// Whether the process works; if it does not, a restart may help. The text says what is wrong.
+    fn health(&self) -> BoxFuture<'_, Result<(), String>>;
     /// Whether clients are served now. The text says why not.
     fn ready(&self) -> Result<(), String>;
 }
@@ -132,10 +136,7 @@ async fn accept(socket: TcpListener, pages: Arc<dyn Pages>, permits: Arc<Semapho
                 let pages = Arc::clone(&pages);
                 tokio::spawn(async move {
                     let served = serve(stream, pages);
-                    if tokio::time::timeout(CONNECTION_TIMEOUT, served)
-                        .await
-                        .is_err()
-                    {
+                    if timeout(CONNECTION_TIMEOUT, served).await.is_err() {
                         tracing::debug!(%peer, "http connection took too long");
                     }
                     drop(permit);
@@ -185,7 +186,10 @@ fn answer<B>(
         }
         match path.as_str() {
             "/metrics" => metrics(pages).await,
-            "/health" => status(pages.health(), "healthy\n"),
+            "/health" => match timeout(HEALTH_TIMEOUT, pages.health()).await {
+                Ok(health) => status(health, "healthy\n"),
+                Err(_) => status(Err("no answer in time".to_owned()), ""),
+            },
             "/ready" => status(pages.ready(), "ready\n"),
             _ => text(
                 StatusCode::NOT_FOUND,

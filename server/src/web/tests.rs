@@ -20,8 +20,15 @@ impl Pages for TestPages {
         }
     }
 
-    fn health(&self) -> Result<(), String> {
-        Ok(())
+    fn health(&self) -> BoxFuture<'_, Result<(), String>> {
+        let stuck = self.broken.load(Ordering::Relaxed);
+        Box::pin(async move {
+            if stuck {
+                std::future::pending().await
+            } else {
+                Ok(())
+            }
+        })
     }
 
     fn ready(&self) -> Result<(), String> {
@@ -159,5 +166,17 @@ async fn an_address_in_use_is_named() {
             .to_string()
             .starts_with("cannot listen on http.listeners=127.0.0.1:"),
         "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_does_not_answer_is_not_healthy() {
+    let pages = Arc::new(TestPages::default());
+    pages.broken.store(true, Ordering::Relaxed);
+    let server = start(pages);
+    let health = get(&server, "/health").await;
+    assert!(
+        health.starts_with("HTTP/1.1 503 ") && health.ends_with("no answer in time\n"),
+        "{health}"
     );
 }

@@ -222,3 +222,40 @@ fn what_was_killed_starts_again() {
     let again = Running::start(start_in(dir.path(), &[]));
     assert_eq!(api_versions(&again.address("PLAINTEXT://")), (7, 0));
 }
+
+/// Fills the way to a client that reads nothing, so that the broker cannot finish its answers.
+fn stalled_client(address: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).expect("connected");
+    stream
+        .set_write_timeout(Some(std::time::Duration::from_millis(300)))
+        .expect("set");
+    let request: [u8; 14] = [0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 7, 0xff, 0xff];
+    let requests = request.repeat(4096);
+    // Ends when the broker reads no more, since nobody takes its answers.
+    while stream.write_all(&requests).is_ok() {}
+    stream
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut running = Running::start(start_in(dir.path(), &[]));
+    let _stalled = stalled_client(&running.address("PLAINTEXT://"));
+    running.signal("TERM");
+    running.signal("INT");
+    let (status, log) = running.wait();
+    assert!(matches!(status.code(), Some(130 | 143)), "{status}: {log}");
+    assert!(log.contains("stopping at once"), "{log}");
+    assert!(!dir.path().join(".kafka_cleanshutdown").exists());
+}
+
+#[test]
+fn a_client_that_does_not_read_does_not_keep_it_from_stopping() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut running = Running::start(start_in(dir.path(), &[]));
+    let _stalled = stalled_client(&running.address("PLAINTEXT://"));
+    running.signal("TERM");
+    let (status, log) = running.wait();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(dir.path().join(".kafka_cleanshutdown").exists());
+}

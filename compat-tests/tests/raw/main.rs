@@ -15,6 +15,7 @@ mod produce;
 mod requests;
 mod requests_admin;
 mod sessions;
+mod storage;
 mod support;
 mod topics;
 mod versions;

@@ -10,17 +10,43 @@ use regex::Regex;
 
 use crate::requests::{Subject, variants};
 use crate::support::{
-    batch, connect, create_topic, produce_ok, wait_for_coordinator, wait_until_served,
+    batch, connect, create_topic, new_producer, produce_ok, wait_for_coordinator, wait_until_served,
 };
 use crate::versions::SERVED;
 
 /// Where the two may differ: API, name of the request (or a `*`), field (or a `*`), and why.
-const KNOWN_DIFFERENCES: &[(ApiKey, &str, &str, &str)] = &[(
-    ApiKey::ApiVersions,
-    "*",
-    "*",
-    "each broker lists its own APIs and features; versions.rs looks at them",
-)];
+const KNOWN_DIFFERENCES: &[(ApiKey, &str, &str, &str)] = &[
+    (
+        ApiKey::ApiVersions,
+        "*",
+        "*",
+        "each broker lists its own APIs and features; versions.rs looks at them",
+    ),
+    (
+        ApiKey::Produce,
+        "*",
+        "error_message",
+        "ours says in words what is wrong with a batch, where Apache Kafka has only a code",
+    ),
+    (
+        ApiKey::DescribeProducers,
+        "unknown partition",
+        "error_message",
+        "ours says so in words",
+    ),
+    (
+        ApiKey::DescribeConfigs,
+        "broker, some",
+        "value: Some(\"3000\")",
+        "a single node's default of group.initial.rebalance.delay.ms is 0 in ours",
+    ),
+    (
+        ApiKey::DescribeLogDirs,
+        "all",
+        "partition_size",
+        "internal topics hold records of other sizes",
+    ),
+];
 
 /// Makes what the requests are about.
 pub fn subject(broker: &Broker, name: &str) -> Subject {
@@ -36,6 +62,7 @@ pub fn subject(broker: &Broker, name: &str) -> Subject {
     let group = format!("{name}-group");
     wait_for_coordinator(broker, &group);
     wait_until_served(broker, &topic, 2);
+    new_producer(&mut connection);
     Subject {
         topic,
         topic_id,

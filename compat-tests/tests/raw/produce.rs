@@ -1,18 +1,15 @@
 //! Produce: what is taken, what is refused and how (C).
 
 use std::io::Write;
-use std::time::Duration;
 
 use bytes::Bytes;
 use compat_tests::broker::{Broker, BrokerOptions};
 use compat_tests::each_broker::{for_each_broker, for_each_broker_with};
-use compat_tests::process::eventually;
 use compat_tests::raw::{Batch, Connection, Record, set_crc};
-use kafka_protocol::messages::{InitProducerIdRequest, ProducerId};
 
 use crate::support::{
     NOW_MS, PRODUCE, batch, batch_ranges, code, connect, create_topic, create_topic_with, fetch,
-    list_offsets, on_highwater, produce, produce_at, produce_ok, produce_request,
+    list_offsets, new_producer, on_highwater, produce, produce_at, produce_ok, produce_request,
 };
 
 /// A changed field and the codes that may follow: the first is Apache Kafka's.
@@ -612,19 +609,6 @@ fn batches_are_stored_as_received() {
             "only base offset and leader epoch change"
         );
     });
-}
-
-fn new_producer(connection: &mut Connection) -> (i64, i16) {
-    let request = InitProducerIdRequest::default()
-        .with_transaction_timeout_ms(60_000)
-        .with_transactional_id(None)
-        .with_producer_id(ProducerId(-1))
-        .with_producer_epoch(-1);
-    // Apache Kafka says "loading" until its first block of ids has come.
-    eventually(Duration::from_secs(30), "a producer id", || {
-        let reply = connection.call(4, &request).unwrap();
-        (reply.error_code == code::NONE).then_some((reply.producer_id.0, reply.producer_epoch))
-    })
 }
 
 #[test]

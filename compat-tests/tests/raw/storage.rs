@@ -17,11 +17,19 @@ use crate::support::{
 const BATCHES: i64 = 5;
 
 fn file(broker: &Broker, topic: &str, suffix: &str) -> PathBuf {
-    broker.log_dir().join(format!("{topic}-0")).join(format!("{:020}{suffix}", 0))
+    broker
+        .log_dir()
+        .join(format!("{topic}-0"))
+        .join(format!("{:020}{suffix}", 0))
 }
 
 fn append(path: &Path, bytes: &[u8]) {
-    OpenOptions::new().append(true).open(path).unwrap().write_all(bytes).unwrap();
+    OpenOptions::new()
+        .append(true)
+        .open(path)
+        .unwrap()
+        .write_all(bytes)
+        .unwrap();
 }
 
 fn cut(path: &Path, by: u64) {
@@ -49,14 +57,26 @@ fn position(batch_bytes: usize, number: usize) -> usize {
 }
 
 const DAMAGES: &[Damage] = &[
-    Damage { name: "torn-tail", left: 4, act: |b, t, _| cut(&file(b, t, ".log"), 10) },
+    Damage {
+        name: "torn-tail",
+        left: 4,
+        act: |b, t, _| cut(&file(b, t, ".log"), 10),
+    },
     Damage {
         name: "torn-header",
         left: 4,
         act: |b, t, size| cut(&file(b, t, ".log"), size as u64 - 20),
     },
-    Damage { name: "zeroed-tail", left: 5, act: |b, t, _| append(&file(b, t, ".log"), &[0; 5000]) },
-    Damage { name: "garbage-tail", left: 5, act: |b, t, _| append(&file(b, t, ".log"), &[0xa5; 300]) },
+    Damage {
+        name: "zeroed-tail",
+        left: 5,
+        act: |b, t, _| append(&file(b, t, ".log"), &[0; 5000]),
+    },
+    Damage {
+        name: "garbage-tail",
+        left: 5,
+        act: |b, t, _| append(&file(b, t, ".log"), &[0xa5; 300]),
+    },
     Damage {
         name: "flipped-byte",
         left: 4,
@@ -83,7 +103,11 @@ const DAMAGES: &[Damage] = &[
             overwrite(&file(b, t, ".log"), at, &(-5_i32).to_be_bytes());
         },
     },
-    Damage { name: "empty-log", left: 0, act: |b, t, _| fs::write(file(b, t, ".log"), []).unwrap() },
+    Damage {
+        name: "empty-log",
+        left: 0,
+        act: |b, t, _| fs::write(file(b, t, ".log"), []).unwrap(),
+    },
     Damage {
         name: "no-indexes",
         left: 5,
@@ -124,7 +148,11 @@ const DAMAGES: &[Damage] = &[
             fs::write(folder.join("leader-epoch-checkpoint"), []).unwrap();
         },
     },
-    Damage { name: "nothing", left: 5, act: |_, _, _| {} },
+    Damage {
+        name: "nothing",
+        left: 5,
+        act: |_, _, _| {},
+    },
 ];
 
 fn offsets(connection: &mut Connection, topic: &str) -> Vec<(i64, i64)> {
@@ -160,9 +188,17 @@ fn damaged_logs_are_truncated_at_the_first_bad_byte_and_rebuilt() {
             assert_eq!(offsets(&mut connection, topic), expected, "{topic}");
             let end = list_offsets(&mut connection, topic, 0, -1).offset;
             assert_eq!(end, damage.left * 2, "{topic}");
-            assert_eq!(produce_ok(&mut connection, topic, 0, records.clone()), end, "{topic}");
+            assert_eq!(
+                produce_ok(&mut connection, topic, 0, records.clone()),
+                end,
+                "{topic}"
+            );
             // Look-ups by time use the indexes that were rebuilt.
-            assert_eq!(list_offsets(&mut connection, topic, 0, 0).offset, 0, "{topic}");
+            assert_eq!(
+                list_offsets(&mut connection, topic, 0, 0).offset,
+                0,
+                "{topic}"
+            );
         }
         // A second start finds nothing to complain about.
         broker.stop().unwrap();
@@ -195,7 +231,9 @@ fn acknowledged_records_are_there_after_kill() {
             for partition in 0..3 {
                 let end = list_offsets(&mut connection, "killed", partition, -1).offset;
                 assert_eq!(end, expected[partition as usize], "partition {partition}");
-                let records = fetch(&mut connection, "killed", partition, 0).records.unwrap();
+                let records = fetch(&mut connection, "killed", partition, 0)
+                    .records
+                    .unwrap();
                 let ranges = batch_ranges(&records);
                 assert_eq!(ranges.last().unwrap().1 + 1, end);
                 for pair in ranges.windows(2) {
@@ -208,22 +246,36 @@ fn acknowledged_records_are_there_after_kill() {
 
 #[test]
 fn everything_expired_keeps_the_end() {
-    let options = BrokerOptions::new().set("log.retention.check.interval.ms", 200);
+    let options = BrokerOptions::new()
+        .set("log.retention.check.interval.ms", 200)
+        .set("log.initial.task.delay.ms", 200);
     for_each_broker_with(&options, |broker| {
         let topic = "expired";
-        let config = [("retention.ms", "1000"), ("segment.ms", "500"), ("file.delete.delay.ms", "0")];
+        let config = [
+            ("retention.ms", "1000"),
+            ("segment.ms", "500"),
+            ("file.delete.delay.ms", "0"),
+        ];
         crate::support::create_topic_with(broker, topic, 1, &config);
         let mut connection = connect(broker);
         for _ in 0..5 {
             // Old by their own stamps.
-            produce_ok(&mut connection, topic, 0, batch(2).at(1_000_000, &[]).encode());
+            produce_ok(
+                &mut connection,
+                topic,
+                0,
+                batch(2).at(1_000_000, &[]).encode(),
+            );
         }
         let limit = std::time::Duration::from_secs(60);
         compat_tests::process::eventually(limit, "all is expired", || {
             (list_offsets(&mut connection, topic, 0, -2).offset == 10).then_some(())
         });
         assert_eq!(list_offsets(&mut connection, topic, 0, -1).offset, 10);
-        assert_eq!(fetch(&mut connection, topic, 0, 5).error_code, code::OFFSET_OUT_OF_RANGE);
+        assert_eq!(
+            fetch(&mut connection, topic, 0, 5).error_code,
+            code::OFFSET_OUT_OF_RANGE
+        );
         broker.stop().unwrap();
         broker.start_again().unwrap();
         wait_until_served(broker, topic, 1);

@@ -18,7 +18,8 @@ use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProdu
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
 use kafka_protocol::messages::{
     BrokerId, CreateTopicsRequest, DeleteTopicsRequest, FetchRequest, FindCoordinatorRequest,
-    GroupId, ListOffsetsRequest, MetadataRequest, ProduceRequest, TopicName,
+    GroupId, InitProducerIdRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest,
+    ProducerId, TopicName,
 };
 use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
@@ -341,4 +342,18 @@ pub fn wait_for_coordinator(broker: &Broker, group: &str) {
         let reply = connection.call(3, &request).expect("Heartbeat is answered");
         (reply.error_code == code::UNKNOWN_MEMBER_ID).then_some(())
     });
+}
+
+/// A producer id and its epoch.
+pub fn new_producer(connection: &mut Connection) -> (i64, i16) {
+    let request = InitProducerIdRequest::default()
+        .with_transaction_timeout_ms(60_000)
+        .with_transactional_id(None)
+        .with_producer_id(ProducerId(-1))
+        .with_producer_epoch(-1);
+    // Apache Kafka says "loading" until its first block of ids has come.
+    eventually(Duration::from_secs(30), "a producer id", || {
+        let reply = connection.call(4, &request).unwrap();
+        (reply.error_code == code::NONE).then_some((reply.producer_id.0, reply.producer_epoch))
+    })
 }

@@ -7,6 +7,7 @@ use kafka_protocol::messages::describe_producers_response::{
     PartitionResponse, ProducerState, TopicResponse,
 };
 use kafka_protocol::messages::{DescribeProducersRequest, DescribeProducersResponse, ProducerId};
+use kafka_protocol::protocol::StrBytes;
 
 use super::error_code::ErrorCode;
 use super::{Reply, RequestContext, partitions};
@@ -25,7 +26,10 @@ pub(super) fn handle(
                 Ok(producers) => answer.with_active_producers(producers),
                 Err(error) => {
                     ctx.count_error(error);
-                    answer.with_error_code(error.code())
+                    let unknown = error == ResponseError::UnknownTopicOrPartition;
+                    answer
+                        .with_error_code(error.code())
+                        .with_error_message(unknown.then(|| no_such_partition(&topic.name, *index)))
                 }
             }
         });
@@ -35,6 +39,10 @@ pub(super) fn handle(
     });
     let response = DescribeProducersResponse::default().with_topics(topics.collect());
     Reply::Ready(ctx.encode(&response))
+}
+
+fn no_such_partition(topic: &str, index: i32) -> StrBytes {
+    StrBytes::from_string(format!("topic {topic} has no partition {index}"))
 }
 
 fn producers(

@@ -83,7 +83,15 @@ fn partition_data(ctx: &RequestContext, entry: Entry) -> PartitionData {
                 error => error,
             };
             ctx.count_error(error);
+            // As Apache Kafka has it: null when a partition was there and refused to be read.
+            let unknown = matches!(
+                error,
+                ResponseError::UnknownTopicOrPartition
+                    | ResponseError::UnknownTopicId
+                    | ResponseError::InconsistentTopicId
+            );
             data.with_error_code(error.code())
+                .with_aborted_transactions(unknown.then(Vec::new))
                 .with_high_watermark(-1)
                 .with_last_stable_offset(-1)
                 .with_records(Some(Bytes::new()))

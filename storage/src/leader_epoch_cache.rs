@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::checkpoint::{Durability, read_leader_epochs, write_leader_epochs};
+use crate::checkpoint::{Durability, read_leader_epochs, sync_leader_epochs, write_leader_epochs};
 use crate::errors::StorageError;
 use crate::types::LeaderEpoch;
 
@@ -159,8 +159,12 @@ impl LeaderEpochCache {
 
     /// Forces the file to disk, with all that is known.
     pub(crate) fn flush(&mut self) -> Result<(), StorageError> {
-        if self.is_flush_due() {
+        if self.file_is_stale {
             self.write(Durability::Synced)?;
+        } else if self.file_is_unsynced {
+            // Written before: that takes no space any more.
+            sync_leader_epochs(&self.partition_dir)?;
+            self.file_is_unsynced = false;
         }
         Ok(())
     }

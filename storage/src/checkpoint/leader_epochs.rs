@@ -1,9 +1,10 @@
 //! `leader-epoch-checkpoint` in a partition's directory: where each epoch begins.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::path::Path;
 
-use super::{Durability, counted_lines, read_text, write_atomically};
+use super::{Durability, counted_lines, read_text, sync_dir, write_atomically};
 use crate::errors::StorageError;
 
 pub(crate) const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
@@ -43,6 +44,15 @@ pub(crate) fn write_leader_epochs(
         text.as_bytes(),
         durability,
     )
+}
+
+/// Forces the file that is there to disk.
+pub(crate) fn sync_leader_epochs(partition_dir: &Path) -> Result<(), StorageError> {
+    let path = partition_dir.join(LEADER_EPOCH_CHECKPOINT);
+    File::open(&path)
+        .and_then(|file| file.sync_data())
+        .and_then(|()| sync_dir(partition_dir))
+        .map_err(|error| StorageError::io("flush", &path, error))
 }
 
 #[cfg(test)]

@@ -14,7 +14,9 @@ use std::path::Path;
 use crate::errors::StorageError;
 
 pub(crate) use clean_shutdown::CleanShutdownMark;
-pub(crate) use leader_epochs::{LEADER_EPOCH_CHECKPOINT, read_leader_epochs, write_leader_epochs};
+pub(crate) use leader_epochs::{
+    LEADER_EPOCH_CHECKPOINT, read_leader_epochs, sync_leader_epochs, write_leader_epochs,
+};
 pub use meta_properties::MetaProperties;
 pub(crate) use offset_checkpoint::{
     CLEANER_OFFSET_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, OffsetCheckpoint,

@@ -294,6 +294,8 @@ impl LogManager {
             .get(index)
             .ok_or_else(|| StorageError::UnknownPartition(topic_partition.clone()))?;
         let dir = log_dir.path().join(&name);
+        // A new partition must not begin where an old one of the same name did.
+        forget_checkpoints(log_dir, topic_partition)?;
         std::fs::create_dir(&dir).map_err(|error| StorageError::io("create", &dir, error))?;
         let log = OpenLog {
             topic_partition: topic_partition.clone(),
@@ -360,10 +362,11 @@ impl LogManager {
             std::fs::rename(&from, &to)
                 .map_err(|error| StorageError::io("rename", &from, error))?;
             log_dir.unlink_later(vec![to], delay_ms);
-            // A new partition of the same name must not begin where this one did.
-            log_dir.log_start_offsets.remove(topic_partition)?;
-            log_dir.recovery_points.remove(topic_partition)?;
-            log_dir.cleaner_offsets.remove(topic_partition)?;
+            // On a full disk the entries go when a partition of this name is made again.
+            if let Err(error) = forget_checkpoints(log_dir, topic_partition) {
+                tracing::warn!(%topic_partition, %error, "cannot take a deleted partition out of the checkpoints");
+                log_dir.note_error(&error);
+            }
         }
         if log.is_none() && !was_offline && !was_found {
             return Err(StorageError::UnknownPartition(topic_partition.clone()));
@@ -371,6 +374,21 @@ impl LogManager {
         tracing::info!(%topic_partition, now_ms, "deleted the log");
         Ok(())
     }
+}
+
+/// Takes a partition out of the checkpoints of its directory.
+fn forget_checkpoints(
+    log_dir: &LogDir,
+    topic_partition: &TopicPartition,
+) -> Result<(), StorageError> {
+    for checkpoint in [
+        &log_dir.log_start_offsets,
+        &log_dir.recovery_points,
+        &log_dir.cleaner_offsets,
+    ] {
+        checkpoint.remove(topic_partition)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

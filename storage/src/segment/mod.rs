@@ -159,6 +159,11 @@ impl Segment {
             .map_err(|error| StorageError::io("append to", self.path(), error))
     }
 
+    /// Reserves space on disk up to `len` without changing the file's length.
+    pub(crate) fn reserve(&self, len: u64) -> io::Result<()> {
+        self.log.reserve(len)
+    }
+
     /// Cuts off what a failed append may have left behind the published end.
     pub(crate) fn cut_unpublished(&self) -> Result<(), StorageError> {
         self.log
@@ -276,8 +281,8 @@ impl Segment {
     pub(crate) fn sync(&self) -> Result<(), StorageError> {
         let sync = || -> io::Result<()> {
             self.log.sync()?;
-            self.offset_index.sync()?;
-            self.time_index.sync()?;
+            without_space(self.offset_index.sync())?;
+            without_space(self.time_index.sync())?;
             self.txn_index.sync()
         };
         sync().map_err(|error| StorageError::io("flush", self.path(), error))
@@ -285,9 +290,8 @@ impl Segment {
 
     /// Writes index entries that are still in memory.
     pub(crate) fn write_pending(&self) -> Result<(), StorageError> {
-        self.offset_index
-            .write_pending()
-            .and_then(|()| self.time_index.write_pending())
+        without_space(self.offset_index.write_pending())
+            .and_then(|()| without_space(self.time_index.write_pending()))
             .and_then(|()| self.txn_index.write_pending())
             .map_err(|error| StorageError::io("write the indexes of", self.path(), error))
     }
@@ -378,5 +382,13 @@ impl Segment {
             renamed.push(PathBuf::from(to));
         }
         Ok(renamed)
+    }
+}
+
+/// A sparse index whose entries find no space stays as it is; that must not keep the log from being flushed.
+fn without_space(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(()),
+        other => other,
     }
 }

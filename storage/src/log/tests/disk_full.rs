@@ -14,7 +14,7 @@ impl SmallDisk {
     fn mount() -> Option<Self> {
         let dir = tempfile::tempdir().expect("a directory");
         let status = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+            .args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"])
             .arg(dir.path())
             .status();
         if status.is_ok_and(|status| status.success()) {
@@ -58,6 +58,17 @@ fn a_full_disk_refuses_appends_and_nothing_else() {
     let log = create(&logs, "a", Some(TopicId::random())).expect("created");
     let other = create(&logs, "b", Some(TopicId::random())).expect("created");
     append(&other, &batch(0, 3)).expect("appended");
+    logs.write_checkpoints().expect("written");
+    let metadata = create(&logs, "__cluster_metadata", None).expect("created");
+    let change_metadata = |number| {
+        metadata.append_as_leader(
+            &batch(number, 1),
+            LeaderEpoch(0),
+            AppendOrigin::Controller,
+            NOW_MS,
+        )
+    };
+    change_metadata(0).expect("appended");
     let mut number = 0;
     let fill = |log: &Log, number: &mut i64| loop {
         let info = append(log, &batch(*number, 50));
@@ -84,8 +95,12 @@ fn a_full_disk_refuses_appends_and_nothing_else() {
     assert_eq!(read_all(&log, number / 2), expected(number / 2, number));
     assert!(is_full(fill(&log, &mut number)));
 
-    // So does deleting a topic, with the next sweep.
-    drop(other);
+    // So does deleting a topic, with the next sweep; there is room to put it down in the metadata log.
+    for change in 1..100 {
+        change_metadata(change).expect("space was reserved");
+    }
+    metadata.flush().expect("flushed");
+    drop((other, metadata));
     let end = number;
     logs.delete(&TopicPartition::new("b", 0), NOW_MS)
         .expect("deleted");

@@ -4,6 +4,7 @@ mod compaction;
 mod damage;
 mod disk_full;
 mod model;
+mod mutation;
 mod verbs;
 
 use std::path::{Path, PathBuf};

@@ -8,10 +8,14 @@ use super::codec::Inflater;
 use super::error::BatchError;
 use super::header::{BatchHeader, NO_TIMESTAMP};
 use super::record::TRAILING_BYTES;
-use super::varint::{MAX_VARINT_BYTES, MAX_VARLONG_BYTES, read_varint, read_varlong};
+use super::varint::{
+    MAX_VARINT_BYTES, MAX_VARLONG_BYTES, read_varint, read_varlong, zigzag_decode_32,
+};
 
 /// How much of an inflated payload is looked at in one go.
 const WINDOW_BYTES: usize = 16 << 10;
+/// A window with less than this is filled before the next record is read.
+const LOW_WINDOW_BYTES: usize = 2 << 10;
 
 /// Why a source could not give what was asked for.
 #[derive(Debug)]
@@ -32,6 +36,9 @@ pub(super) trait RecordSource {
     fn varlong(&mut self) -> Result<i64, SourceError>;
     /// Leaves out `count` bytes.
     fn skip(&mut self, count: usize) -> Result<(), SourceError>;
+    /// Reads a record of the usual form in one go: its timestamp delta and whether it has a key.
+    /// `None` leaves everything as it was, for the long way.
+    fn usual_record(&mut self, index: usize) -> Result<Option<(i64, bool)>, SourceError>;
     /// Whether nothing follows.
     fn is_at_end(&mut self) -> Result<bool, SourceError>;
 }
@@ -73,9 +80,59 @@ impl RecordSource for SliceSource<'_> {
         Ok(())
     }
 
+    #[inline]
+    fn usual_record(&mut self, index: usize) -> Result<Option<(i64, bool)>, SourceError> {
+        Ok(usual_record(self.bytes, &mut self.position, index))
+    }
+
     fn is_at_end(&mut self) -> Result<bool, SourceError> {
         Ok(self.position == self.bytes.len())
     }
+}
+
+/// Reads the record at `*position` and moves on, if it has the form that most have: no headers, and
+/// small numbers before the key.
+#[inline]
+fn usual_record(bytes: &[u8], position: &mut usize, index: usize) -> Option<(i64, bool)> {
+    let head = bytes.get(*position..)?.first_chunk::<HEAD_BYTES>()?;
+    let mut at = 0;
+    let size = short_varint(head, &mut at)?;
+    let end = (*position + at).checked_add(usize::try_from(size).ok()?)?;
+    at += 1; // attributes
+    let timestamp_delta = short_varint(head, &mut at)?;
+    if usize::try_from(short_varint(head, &mut at)?) != Ok(index) {
+        return None;
+    }
+    let key_bytes = short_varint(head, &mut at)?;
+    let mut at = *position + at + usize::try_from(key_bytes).unwrap_or(0);
+    let value_bytes = read_varint(bytes, &mut at)?;
+    at += usize::try_from(value_bytes).unwrap_or(0);
+    // No headers, and the record ends where it says.
+    if *bytes.get(at)? != 0 || at + 1 != end {
+        return None;
+    }
+    *position = end;
+    Some((i64::from(timestamp_delta), key_bytes >= 0))
+}
+
+/// Enough for the fields before a record's key, if none is longer than three bytes.
+const HEAD_BYTES: usize = 16;
+
+/// Reads an `i32` of at most three bytes.
+#[inline]
+fn short_varint(head: &[u8; HEAD_BYTES], at: &mut usize) -> Option<i32> {
+    let [a, b, c] = [*at, *at + 1, *at + 2].map(|at| u32::from(head[at % HEAD_BYTES]));
+    let (value, bytes) = if a < 0x80 {
+        (a, 1)
+    } else if b < 0x80 {
+        ((a & 0x7f) | (b << 7), 2)
+    } else if c < 0x80 {
+        ((a & 0x7f) | ((b & 0x7f) << 7) | (c << 14), 3)
+    } else {
+        return None;
+    };
+    *at += bytes;
+    Some(zigzag_decode_32(value))
 }
 
 /// Records that are inflated as they are read.
@@ -153,6 +210,15 @@ impl RecordSource for InflatingSource<'_> {
         }
     }
 
+    fn usual_record(&mut self, index: usize) -> Result<Option<(i64, bool)>, SourceError> {
+        self.fill(LOW_WINDOW_BYTES)?;
+        Ok(usual_record(
+            &self.window[..self.end],
+            &mut self.start,
+            index,
+        ))
+    }
+
     fn is_at_end(&mut self) -> Result<bool, SourceError> {
         self.fill(1)?;
         Ok(self.start == self.end)
@@ -184,11 +250,15 @@ pub(super) fn scan_records<S: RecordSource>(
     let mut max_timestamp = NO_TIMESTAMP;
     let count = usize::try_from(header.records_count).unwrap_or(0);
     for index in 0..count {
-        let (timestamp_delta, has_key) =
-            scan_record(source, index).map_err(|fault| match fault {
-                Fault::Malformed(reason) => BatchError::MalformedRecord { index, reason },
-                Fault::Inflate(error) => error,
-            })?;
+        let (timestamp_delta, has_key) = match source.usual_record(index) {
+            Ok(Some(record)) => Ok(record),
+            Ok(None) => scan_record(source, index),
+            Err(error) => Err(error.into()),
+        }
+        .map_err(|fault| match fault {
+            Fault::Malformed(reason) => BatchError::MalformedRecord { index, reason },
+            Fault::Inflate(error) => error,
+        })?;
         let timestamp = header.base_timestamp.wrapping_add(timestamp_delta);
         max_timestamp = max_timestamp.max(timestamp);
         visit(ScannedRecord {
@@ -226,7 +296,6 @@ impl From<SourceError> for Fault {
 }
 
 /// Reads one record; gives its timestamp delta and whether it has a key.
-#[inline]
 fn scan_record<S: RecordSource>(source: &mut S, index: usize) -> Result<(i64, bool), Fault> {
     let size = usize::try_from(source.varint()?)
         .map_err(|_| Fault::Malformed("its length is negative"))?;
@@ -278,4 +347,56 @@ fn skip_nullable_bytes<S: RecordSource>(source: &mut S, end: usize) -> Result<bo
     }
     source.skip(length)?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::record_batch::tests::{append_fields, record_fields};
+    use crate::record_batch::{
+        BATCH_HEADER_BYTES, Compression, DecompressLimits, RecordBatchBuilder,
+    };
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+        /// The quick way over a slice and the long way through a window agree on every payload.
+        #[test]
+        fn both_sources_see_the_same_records(
+            fields in proptest::collection::vec(record_fields(), 1..8),
+            damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+            cut in 0usize..4,
+        ) {
+            let mut builder = RecordBatchBuilder::new();
+            for (index, record) in fields.iter().enumerate() {
+                // Some near each other in time and without headers, as producers send them.
+                let mut record = record.clone();
+                if index % 3 != 0 {
+                    record.0 = fields[0].0 + index as i64;
+                    record.3.clear();
+                }
+                append_fields(&mut builder, &record);
+            }
+            let batch = builder.build().unwrap();
+            let header = BatchHeader::parse(&batch).unwrap();
+            let mut payload = batch[BATCH_HEADER_BYTES..].to_vec();
+            for (at, value) in damage {
+                let at = at.index(payload.len());
+                payload[at] = value;
+            }
+            payload.truncate(payload.len() - cut.min(payload.len()));
+
+            let mut seen = [Vec::new(), Vec::new()];
+            let [first, second] = &mut seen;
+            let mut visit = |record: ScannedRecord| first.push((record.timestamp, record.has_key));
+            let by_slice = scan_records(&mut SliceSource::new(&payload), &header, &mut visit);
+            let limits = DecompressLimits { max_bytes: payload.len() };
+            let inflater = Inflater::new(Compression::None, &payload, limits).unwrap();
+            let mut visit = |record: ScannedRecord| second.push((record.timestamp, record.has_key));
+            let by_window = scan_records(&mut InflatingSource::new(inflater), &header, &mut visit);
+            prop_assert_eq!(by_slice.ok(), by_window.ok());
+            prop_assert_eq!(&seen[0], &seen[1]);
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod gzip;
 mod lz4;
 mod snappy;
+mod zstd;
 
 use std::io::{self, Read};
 use std::str::FromStr;
@@ -136,10 +137,10 @@ pub(crate) struct Inflater<'a> {
 
 enum Stream<'a> {
     Plain(&'a [u8]),
-    Gzip(gzip::GzipReader<'a>),
+    Gzip(Box<gzip::GzipReader<'a>>),
     Snappy(snappy::SnappyReader<'a>),
     Lz4(Box<lz4::FrameReader<'a>>),
-    Zstd(zstd::stream::read::Decoder<'static, &'a [u8]>),
+    Zstd(zstd::ZstdReader<'a>),
 }
 
 impl<'a> Inflater<'a> {
@@ -150,17 +151,14 @@ impl<'a> Inflater<'a> {
     ) -> Result<Self, BatchError> {
         let stream = match codec {
             Compression::None => Stream::Plain(payload),
-            Compression::Gzip => Stream::Gzip(gzip::GzipReader::new(payload)),
+            Compression::Gzip => Stream::Gzip(Box::new(gzip::GzipReader::new(payload))),
             Compression::Snappy => {
                 Stream::Snappy(snappy::SnappyReader::new(payload, limits.max_bytes))
             }
             Compression::Lz4 => Stream::Lz4(Box::new(
                 lz4::frame_reader(payload).map_err(|error| failure(codec, &error))?,
             )),
-            Compression::Zstd => Stream::Zstd(
-                zstd::stream::read::Decoder::with_buffer(payload)
-                    .map_err(|error| failure(codec, &error))?,
-            ),
+            Compression::Zstd => Stream::Zstd(zstd::ZstdReader::new(payload)),
         };
         Ok(Self {
             codec,
@@ -235,10 +233,7 @@ pub(crate) fn compress(codec: CompressionCodec, records: &[u8]) -> Result<Vec<u8
         Compression::Gzip => gzip::compress(records, codec.level),
         Compression::Snappy => snappy::compress(records),
         Compression::Lz4 => lz4::compress(records, codec.level),
-        Compression::Zstd => zstd::stream::encode_all(
-            records,
-            codec.level.unwrap_or(CompressionCodec::ZSTD_DEFAULT_LEVEL),
-        ),
+        Compression::Zstd => zstd::compress(records, codec.level),
     };
     done.map_err(|error| failure(codec.compression, &error))
 }

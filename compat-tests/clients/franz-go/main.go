@@ -214,8 +214,9 @@ func admin(bootstrap, topic string, _ []string) {
 
 	producer := newClient(bootstrap, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DefaultProduceTopic(topic))
 	defer producer.Close()
+	start := time.Now()
 	for i := range 10 {
-		check(producer.ProduceSync(ctx, &kgo.Record{Value: []byte(strconv.Itoa(i))}).FirstErr())
+		check(producer.ProduceSync(ctx, &kgo.Record{Value: []byte(strconv.Itoa(i)), Timestamp: start.Add(time.Duration(i) * time.Millisecond)}).FirstErr())
 	}
 	before := kadm.Offsets{}
 	before.AddOffset(topic, 0, 4, -1)

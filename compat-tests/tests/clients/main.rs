@@ -4,7 +4,10 @@
 
 mod admin;
 mod codec_matrix;
+mod confluent;
+mod durability;
 mod groups;
 mod java_tools;
+mod kcat;
 mod produce_consume;
 mod support;

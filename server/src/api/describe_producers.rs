@@ -54,7 +54,7 @@ fn producers(
     partition
         .check_leader(None)
         .map_err(|error| error.error_code())?;
-    let states = partition.log().active_producers(broker.now_ms());
+    let states = partition.log().active_producers();
     let described = states.into_iter().map(|state| {
         ProducerState::default()
             .with_producer_id(ProducerId(state.producer_id))

@@ -116,16 +116,12 @@ impl Log {
         }
     }
 
-    /// The producers that are known and not expired, by id.
-    pub fn active_producers(&self, now_ms: i64) -> Vec<ProducerStateView> {
+    /// The producers that are known, by id: an idle one until a sweep forgets it, as in Apache Kafka.
+    pub fn active_producers(&self) -> Vec<ProducerStateView> {
         let writer = self.writer.lock();
         let mut views: Vec<_> = writer
             .producers
             .entries()
-            .filter(|(_, entry)| {
-                entry.current_txn_first_offset.is_some()
-                    || now_ms.saturating_sub(entry.last_timestamp) < self.producer_id_expiration_ms
-            })
             .map(|(producer_id, entry)| ProducerStateView {
                 producer_id,
                 producer_epoch: entry.producer_epoch,

@@ -380,7 +380,7 @@ fn duplicates_are_recognised_across_crash_and_clean_stop() {
             ));
         }
         assert_eq!(log.log_end_offset(), 20);
-        assert_eq!(log.active_producers(NOW_MS)[0].last_sequence, 19);
+        assert_eq!(log.active_producers()[0].last_sequence, 19);
     };
     check(&log);
     drop(log);

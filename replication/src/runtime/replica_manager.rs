@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use highwater_storage::log::Log;
 use highwater_storage::{BrokerId, LogConfig, LogManager, StorageError, TopicId, TopicPartition};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::error::PartitionError;
 use super::partition::{Leadership, Partition};
@@ -24,6 +24,8 @@ pub struct ReplicaManager {
     logs: Arc<LogManager>,
     log_defaults: ArcSwap<LogDefaults>,
     hosted: RwLock<Hosted>,
+    /// Held while what is hosted changes; no request takes it.
+    changes: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +49,11 @@ enum Replica {
     /// Ours, with an open log.
     Online(Arc<Partition>),
     /// Ours, but its log could not be opened.
-    Offline(Arc<str>),
+    Offline {
+        reason: Arc<str>,
+        /// The disk was full: it may open when there is space again.
+        may_open_later: bool,
+    },
 }
 
 impl HostedTopic {
@@ -55,15 +61,33 @@ impl HostedTopic {
         let index = usize::try_from(partition).map_err(|_| PartitionError::NotHosted)?;
         match self.replicas.get(index) {
             Some(Replica::Online(partition)) => Ok(Arc::clone(partition)),
-            Some(Replica::Offline(reason)) => Err(PartitionError::Offline(reason.to_string())),
+            Some(Replica::Offline { reason, .. }) => {
+                Err(PartitionError::Offline(reason.to_string()))
+            }
             Some(Replica::Elsewhere) | None => Err(PartitionError::NotHosted),
         }
+    }
+
+    fn waiting_for_space(&self) -> BTreeSet<i32> {
+        let waits = |replica| {
+            matches!(
+                replica,
+                &Replica::Offline {
+                    may_open_later: true,
+                    ..
+                }
+            )
+        };
+        let waiting = (0..)
+            .zip(&self.replicas)
+            .filter(|(_, replica)| waits(*replica));
+        waiting.map(|(partition, _)| partition).collect()
     }
 
     fn online(&self) -> impl Iterator<Item = &Arc<Partition>> {
         self.replicas.iter().filter_map(|replica| match replica {
             Replica::Online(partition) => Some(partition),
-            Replica::Elsewhere | Replica::Offline(_) => None,
+            Replica::Elsewhere | Replica::Offline { .. } => None,
         })
     }
 }
@@ -78,20 +102,18 @@ impl ReplicaManager {
             logs,
             log_defaults,
             hosted: RwLock::default(),
+            changes: Mutex::new(()),
         }
     }
 
     /// Opens the logs that lie in the log directories, hosts what the image assigns to this
     /// broker, and deletes logs of topics that the image does not have.
     pub fn load(&self, image: &ClusterImage, now_ms: i64) {
+        let _changes = self.changes.lock();
         let config_of = |topic: &str| self.log_config(image, topic);
         self.logs.load_logs(&config_of, now_ms);
         for log in self.logs.logs() {
             let topic_partition = log.topic_partition();
-            // The metadata log is the controller's: no image assigns it.
-            if &*topic_partition.topic == CLUSTER_METADATA_TOPIC {
-                continue;
-            }
             if !self.belongs_here(image, &log) {
                 tracing::warn!(%topic_partition, "deleting the log of a partition that is not assigned to this broker");
                 self.delete_log(topic_partition, now_ms);
@@ -106,6 +128,7 @@ impl ReplicaManager {
 
     /// Follows a change of the metadata: deletes, creates, changes leaders and configurations.
     pub fn apply(&self, image: &ClusterImage, delta: &ClusterDelta, now_ms: i64) {
+        let _changes = self.changes.lock();
         for topic in &delta.deleted_topics {
             self.delete_topic(topic, now_ms);
         }
@@ -117,6 +140,26 @@ impl ReplicaManager {
         for resource in &delta.changed_configs {
             if resource.resource_type == ResourceType::Topic {
                 self.reconfigure(image, &resource.name);
+            }
+        }
+    }
+
+    /// Tries once more to open the partitions that had no space on the disk.
+    pub fn reopen_offline(&self, image: &ClusterImage, now_ms: i64) {
+        let _changes = self.changes.lock();
+        let waiting: Vec<(TopicId, BTreeSet<i32>)> = {
+            let hosted = self.hosted.read();
+            let topics = hosted.by_id.values();
+            topics
+                .map(|topic| (topic.id, topic.waiting_for_space()))
+                .collect()
+        };
+        for (id, partitions) in waiting
+            .iter()
+            .filter(|(_, partitions)| !partitions.is_empty())
+        {
+            if let Some(topic) = image.topic_by_id(*id) {
+                self.host(image, topic, partitions, now_ms);
             }
         }
     }
@@ -175,7 +218,7 @@ impl ReplicaManager {
         let hosted = self.hosted.read();
         let replicas = hosted.by_name.values().flat_map(|topic| &topic.replicas);
         replicas
-            .filter(|replica| matches!(replica, Replica::Offline(_)))
+            .filter(|replica| matches!(replica, Replica::Offline { .. }))
             .count()
     }
 
@@ -289,7 +332,7 @@ impl ReplicaManager {
             let leadership = Leadership::from(&**partition);
             let outcome = match slot {
                 Replica::Online(online) => online.become_as(leadership).map(|()| None),
-                Replica::Elsewhere | Replica::Offline(_) => self
+                Replica::Elsewhere | Replica::Offline { .. } => self
                     .open(topic, *index, leadership, config.clone(), now_ms)
                     .map(|opened| Some(Replica::Online(opened))),
             };
@@ -298,7 +341,12 @@ impl ReplicaManager {
                 Ok(Some(opened)) => *slot = opened,
                 Err(error) => {
                     tracing::error!(topic = %topic.name, partition = index, %error, "partition is offline");
-                    *slot = Replica::Offline(error.to_string().into());
+                    let full =
+                        matches!(&error, PartitionError::Storage(error) if error.is_storage_full());
+                    *slot = Replica::Offline {
+                        reason: error.to_string().into(),
+                        may_open_later: full,
+                    };
                 }
             }
         }

@@ -11,6 +11,7 @@ use tokio::time::{MissedTickBehavior, interval_at, timeout};
 
 use super::now_ms;
 use crate::config::BrokerConfig;
+use crate::controller::ControllerHandle;
 
 /// How often files of closed and deleted logs are looked through, and segments that were rolled are forced to disk.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(5);
@@ -25,7 +26,11 @@ pub(super) struct Background {
 
 impl Background {
     /// Begins all periodic work, at the intervals of the configuration at start. Must run inside a tokio runtime.
-    pub(super) fn start(replicas: &Arc<ReplicaManager>, config: &BrokerConfig) -> Self {
+    pub(super) fn start(
+        replicas: &Arc<ReplicaManager>,
+        controller: &ControllerHandle,
+        config: &BrokerConfig,
+    ) -> Self {
         let mut background = Background {
             stop: watch::Sender::new(false),
             tasks: JoinSet::new(),
@@ -72,6 +77,19 @@ impl Background {
             {
                 let logs = Arc::clone(logs);
                 move || logs.delete_renamed(now_ms())
+            },
+        );
+        background.every(
+            "opening of partitions that had no space",
+            HOUSEKEEPING_INTERVAL,
+            HOUSEKEEPING_INTERVAL,
+            {
+                let (replicas, controller) = (Arc::clone(replicas), controller.clone());
+                move || {
+                    if replicas.offline_count() > 0 {
+                        replicas.reopen_offline(&controller.image(), now_ms());
+                    }
+                }
             },
         );
         if config.log_cleaner_enable {

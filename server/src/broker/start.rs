@@ -97,7 +97,7 @@ impl RunningBroker {
         let handle = controller.handle().clone();
         groups.on_start(&handle.image(), id);
 
-        let background = Background::start(&replicas, &current);
+        let background = Background::start(&replicas, &handle, &current);
         let broker = Arc::new(Broker {
             network_metrics,
             replicas,

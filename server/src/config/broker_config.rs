@@ -24,8 +24,6 @@ macro_rules! broker_config {
             pub listeners: Vec<ListenerConfig>,
             /// `log.dirs`, or `log.dir` when that is absent.
             pub log_dirs: Vec<PathBuf>,
-            /// `metadata.log.dir`, or the first of `log.dirs`.
-            pub metadata_log_dir: PathBuf,
             /// `max.connections.per.ip.overrides`: connections that single addresses may hold open; names
             /// are resolved.
             pub max_connections_per_ip_overrides: BTreeMap<IpAddr, i32>,
@@ -46,7 +44,6 @@ macro_rules! broker_config {
                     $($field: layers.get($key)?,)*
                     listeners: derived.listeners,
                     log_dirs: derived.log_dirs,
-                    metadata_log_dir: derived.metadata_log_dir,
                     max_connections_per_ip_overrides: derived.max_connections_per_ip_overrides,
                     http_listeners: derived.http_listeners,
                     topic_defaults: derived.topic_defaults,
@@ -111,7 +108,6 @@ broker_config! {
 struct Derived {
     listeners: Vec<ListenerConfig>,
     log_dirs: Vec<PathBuf>,
-    metadata_log_dir: PathBuf,
     max_connections_per_ip_overrides: BTreeMap<IpAddr, i32>,
     http_listeners: Vec<HttpAddress>,
     topic_defaults: BTreeMap<&'static str, String>,
@@ -140,12 +136,9 @@ impl BrokerConfig {
         check_quorum(layers)?;
         check_times(layers)?;
         let log_dirs = log_dirs(layers)?;
-        let metadata_log_dir = layers
-            .get::<Option<String>>("metadata.log.dir")?
-            .filter(|dir| !dir.is_empty());
+        check_metadata_log_dir(layers, &log_dirs)?;
         let derived = Derived {
             listeners: listeners(layers)?,
-            metadata_log_dir: metadata_log_dir.map_or_else(|| log_dirs[0].clone(), PathBuf::from),
             log_dirs,
             max_connections_per_ip_overrides: connection_overrides(layers)?,
             http_listeners: http_listeners(layers)?,
@@ -261,6 +254,20 @@ fn log_dirs(layers: &Layers<'_>) -> Result<Vec<PathBuf>, ConfigError> {
         ));
     }
     Ok(dirs.into_iter().map(PathBuf::from).collect())
+}
+
+/// The metadata log lies in the first data directory; another place is not served yet.
+fn check_metadata_log_dir(layers: &Layers<'_>, log_dirs: &[PathBuf]) -> Result<(), ConfigError> {
+    const KEY: &str = "metadata.log.dir";
+    match layers
+        .get::<Option<String>>(KEY)?
+        .filter(|dir| !dir.is_empty())
+    {
+        Some(dir) if log_dirs.first() != Some(&PathBuf::from(&dir)) => Err(
+            ConfigError::not_supported(KEY, &dir, "the metadata log lies in the first of log.dirs"),
+        ),
+        _ => Ok(()),
+    }
 }
 
 fn connection_overrides(layers: &Layers<'_>) -> Result<BTreeMap<IpAddr, i32>, ConfigError> {

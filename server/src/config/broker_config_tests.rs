@@ -19,7 +19,6 @@ fn the_defaults_are_those_of_a_single_node_on_loopback() {
         ("127.0.0.1", 9092)
     );
     assert_eq!(config.log_dirs, [PathBuf::from("./highwater-data")]);
-    assert_eq!(config.metadata_log_dir, PathBuf::from("./highwater-data"));
     assert_eq!(config.offsets_topic_replication_factor, 1);
     assert_eq!(config.group_initial_rebalance_delay_ms, 0);
     assert_eq!(config.http_listeners, []);
@@ -241,4 +240,15 @@ fn the_configuration_that_apache_kafka_ships_is_taken_as_it_is() {
         .collect();
     assert_eq!(listeners, [("PLAINTEXT", 9092, "localhost")]);
     assert_eq!(config.log_dirs, [PathBuf::from("/tmp/kraft-combined-logs")]);
+}
+
+#[test]
+fn the_metadata_log_lies_in_the_first_data_directory() {
+    let dirs = ("log.dirs", "/a,/b");
+    assert!(config(&[dirs, ("metadata.log.dir", "/a")]).is_ok());
+    let error = config(&[dirs, ("metadata.log.dir", "/b")]).expect_err("another place");
+    assert!(
+        error.contains("the metadata log lies in the first of log.dirs"),
+        "{error}"
+    );
 }

@@ -98,7 +98,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .not_supported_yet()
         .doc("How long a broker tries to register at start."),
     ConfigKey::new("metadata.log.dir", Text, None)
-        .doc("Directory of the metadata log. Default: the first of `log.dirs`."),
+        .doc("Directory of the metadata log. Only the first of `log.dirs` so far."),
     ConfigKey::new("metadata.log.segment.bytes", Int, Some("1073741824"))
         .at_least(8388608)
         .doc("Size at which a segment of the metadata log is closed."),

@@ -245,11 +245,11 @@ fn full_disk_refuses_writes_keeps_reads_and_recovers_without_a_restart() {
     create_topic(broker, "ballast", 1, &[]);
     create_topic(broker, "filled", 1, &[("segment.bytes", "2000000")]);
     produce(
-        Client::FranzGo,
+        Client::ConfluentKafka,
         broker,
         Batch {
-            size: 900_000,
-            ..Batch::new("ballast", 0, 20)
+            size: 90_000,
+            ..Batch::new("ballast", 0, 200)
         },
     );
 

@@ -144,10 +144,8 @@ impl RecoveredMetadata {
         let unfence = unfence_broker(group.image(), id, broker_epoch)
             .map_err(|error| ControllerError::Incompatible(error.to_string()))?;
         writer.add(&mut group, &unfence, now_ms)?;
-        if !settings.last_stop_was_clean {
-            let bumps = leader_epoch_bumps(group.image(), id);
-            writer.add(&mut group, &bumps, now_ms)?;
-        }
+        let elections = elections(group.image(), id, settings.last_stop_was_clean);
+        writer.add(&mut group, &elections, now_ms)?;
         writer.finish_first(group, now_ms)?;
         Ok(broker_epoch)
     }
@@ -172,23 +170,39 @@ fn first_records(image: &ClusterImage, min_insync_replicas: i32) -> Vec<Metadata
     records
 }
 
-/// Records that raise the leader epoch of every partition that `broker` leads, without a change of leader; a partition
-/// without a leader that it can lead gets it.
-fn leader_epoch_bumps(image: &ClusterImage, broker: BrokerId) -> Vec<MetadataRecord> {
+/// Records that make `broker` the leader of every partition without one that it can lead (Apache Kafka takes the last
+/// leader out of the in-sync replicas when it stops in order, and keeps it as eligible, KIP-966), and that raise the
+/// leader epoch where it leads already and the last stop was not clean.
+fn elections(
+    image: &ClusterImage,
+    broker: BrokerId,
+    last_stop_was_clean: bool,
+) -> Vec<MetadataRecord> {
     let mut records = Vec::new();
     for topic in image.topics() {
         for (partition, state) in topic.partitions.iter().enumerate() {
-            let led = state.leader == Some(broker);
-            let leaderless = state.leader.is_none() && state.isr.contains(&broker);
-            if led || leaderless {
-                let record = PartitionChangeRecord {
-                    partition_id: partition as i32,
-                    topic_id: topic.id.0,
-                    leader: broker.0,
-                    ..PartitionChangeRecord::default()
-                };
-                records.push(record.into());
+            let bump = state.leader == Some(broker) && !last_stop_was_clean;
+            let in_sync = state.leader.is_none() && state.isr.contains(&broker);
+            let eligible = state.leader.is_none()
+                && state.isr.is_empty()
+                && state.eligible_leader_replicas.contains(&broker);
+            if !(bump || in_sync || eligible) {
+                continue;
             }
+            let mut record = PartitionChangeRecord {
+                partition_id: partition as i32,
+                topic_id: topic.id.0,
+                leader: broker.0,
+                ..PartitionChangeRecord::default()
+            };
+            if eligible {
+                let others = state.eligible_leader_replicas.iter();
+                let others = others.filter(|id| **id != broker).map(|id| id.0);
+                record.isr = Some(vec![broker.0]);
+                record.eligible_leader_replicas = Some(others.collect());
+                record.last_known_elr = Some(Vec::new());
+            }
+            records.push(record.into());
         }
     }
     records

@@ -77,7 +77,8 @@ pub fn partition_for(group_id: &str, partitions: i32) -> i32 {
     let hash = group_id.encode_utf16().fold(0_i32, |hash, unit| {
         hash.wrapping_mul(31).wrapping_add(i32::from(unit))
     });
-    (hash & i32::MAX) % partitions.max(1)
+    // The one value without a positive counterpart counts as 0, as in Kafka.
+    hash.checked_abs().unwrap_or(0) % partitions.max(1)
 }
 
 #[cfg(test)]
@@ -89,6 +90,8 @@ mod tests {
         // "g1".hashCode() == 3242, "polygenelubricants".hashCode() == Integer.MIN_VALUE, as Java computes them.
         assert_eq!(partition_for("g1", 50), 3242 % 50);
         assert_eq!(partition_for("", 50), 0);
+        // A negative one: "movers".hashCode() == -1068262958; Kafka 4.4.0 keeps that group in partition 8 of 50.
+        assert_eq!(partition_for("movers", 50), 8);
         assert_eq!(partition_for("polygenelubricants", 50), 0);
         // Two UTF-16 units: 0xD83D * 31 + 0xDE00.
         assert_eq!(

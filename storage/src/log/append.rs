@@ -17,9 +17,6 @@ use crate::types::LeaderEpoch;
 
 use super::{AppendInfo, AppendOrigin, Log, Writer};
 
-/// How far ahead of its end the metadata log has space reserved.
-const RESERVED_AHEAD_BYTES: u64 = 256 << 10;
-
 impl Log {
     /// Appends one batch as the partition's leader: checks it, gives it offsets and `leader_epoch`, and writes it
     /// as it came otherwise.
@@ -77,9 +74,6 @@ impl Log {
             &config,
             now_ms,
         )?;
-        if origin == AppendOrigin::Controller {
-            Self::reserve_ahead(&mut writer, &active);
-        }
         let is_flush_due = writer.unflushed_records >= config.flush_messages;
         drop(writer);
         let info = AppendInfo {
@@ -143,20 +137,6 @@ impl Log {
             self.flush_below(next_offset)?;
         }
         Ok(info)
-    }
-
-    /// Keeps some space ready for the metadata log: on a full disk it must still take the records that delete
-    /// topics, or there would be no way to make room.
-    fn reserve_ahead(writer: &mut Writer, active: &Segment) {
-        let wanted = u64::from(active.size()) + RESERVED_AHEAD_BYTES;
-        if wanted <= writer.reserved_bytes {
-            return;
-        }
-        let reserve_to = wanted + RESERVED_AHEAD_BYTES;
-        match active.reserve(reserve_to) {
-            Ok(()) => writer.reserved_bytes = reserve_to,
-            Err(error) => tracing::debug!(%error, "cannot reserve space for the metadata log"),
-        }
     }
 
     fn append_run(

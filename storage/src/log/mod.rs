@@ -80,8 +80,6 @@ struct Writer {
     producers: ProducerStateManager,
     /// A failed append may have left bytes behind the published end.
     tail_is_dirty: bool,
-    /// Up to where space was reserved for the metadata log in the active segment.
-    reserved_bytes: u64,
     /// Since when appended records wait for `flush.ms`.
     unflushed_since_ms: Option<i64>,
     /// Records appended since the last flush.

@@ -318,7 +318,6 @@ impl OpenLog {
                 roll_clock: clock,
                 producers,
                 tail_is_dirty: false,
-                reserved_bytes: 0,
                 unflushed_since_ms: None,
                 unflushed_records: 0,
             }),

@@ -38,21 +38,23 @@ impl Log {
             }
         }
         let start = self.log_start_offset();
-        match self
-            .log_dir
-            .log_start_offsets
-            .set(&self.topic_partition, start)
-        {
-            // Deleting what is below makes room to say so.
-            Err(error) if error.is_storage_full() => {
-                let config = self.config.load_full();
-                self.delete_segments(&config, 0, 0, |_, end_offset| end_offset <= start)?;
-                self.log_dir.unlink_deleted(i64::MAX);
-                self.log_dir
-                    .log_start_offsets
-                    .set(&self.topic_partition, start)?;
-            }
-            other => other?,
+        let save = || {
+            self.log_dir
+                .log_start_offsets
+                .set(&self.topic_partition, start)
+        };
+        let saved = save();
+        if let Err(error) = &saved {
+            self.log_dir.note_error(error);
+        }
+        if self.log_dir.is_full() {
+            // Room is wanted now: for the checkpoint, and for whoever deleted the records to make some.
+            let config = self.config.load_full();
+            self.delete_segments(&config, 0, 0, |_, end_offset| end_offset <= start)?;
+            self.log_dir.unlink_deleted(i64::MAX);
+            save()?;
+        } else {
+            saved?;
         }
         Ok(start)
     }

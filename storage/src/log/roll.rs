@@ -116,7 +116,6 @@ impl Log {
         self.segments
             .store(Arc::new(segments.with(Arc::clone(&new))));
         writer.index_builder = IndexBuilder::new();
-        writer.reserved_bytes = 0;
         writer.roll_clock = RollClock::new(now_ms);
         tracing::debug!(topic_partition = %self.topic_partition, base_offset, "rolled a new segment");
         Ok(new)

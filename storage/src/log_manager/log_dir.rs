@@ -83,6 +83,11 @@ impl LogDir {
         }
     }
 
+    /// Whether the disk was full at the last try.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
+    }
+
     /// Files, or directories, to be removed in `delay_ms`.
     pub(crate) fn unlink_later(&self, paths: Vec<PathBuf>, delay_ms: i64) {
         self.waiting

@@ -367,6 +367,9 @@ impl LogManager {
                 tracing::warn!(%topic_partition, %error, "cannot take a deleted partition out of the checkpoints");
                 log_dir.note_error(&error);
             }
+            if log_dir.is_full() {
+                log_dir.unlink_deleted(now_ms);
+            }
         }
         if log.is_none() && !was_offline && !was_found {
             return Err(StorageError::UnknownPartition(topic_partition.clone()));

@@ -159,11 +159,6 @@ impl Segment {
             .map_err(|error| StorageError::io("append to", self.path(), error))
     }
 
-    /// Reserves space on disk up to `len` without changing the file's length.
-    pub(crate) fn reserve(&self, len: u64) -> io::Result<()> {
-        self.log.reserve(len)
-    }
-
     /// Cuts off what a failed append may have left behind the published end.
     pub(crate) fn cut_unpublished(&self) -> Result<(), StorageError> {
         self.log

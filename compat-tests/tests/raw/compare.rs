@@ -49,7 +49,7 @@ const KNOWN_DIFFERENCES: &[(ApiKey, &str, &str, &str)] = &[
 ];
 
 /// Makes what the requests are about.
-pub fn subject(broker: &Broker, name: &str) -> Subject {
+pub(crate) fn subject(broker: &Broker, name: &str) -> Subject {
     let topic = format!("{name}-topic");
     let topic_id = create_topic(broker, &topic, 2);
     for (empty, partitions) in [("compare-empty", 1), ("compare-grows", 1)] {

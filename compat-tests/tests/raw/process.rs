@@ -20,17 +20,17 @@ fn status_bytes(broker: &Broker, name: &str) -> u64 {
 }
 
 /// Anonymous resident memory.
-pub fn resident_bytes(broker: &Broker) -> u64 {
+pub(crate) fn resident_bytes(broker: &Broker) -> u64 {
     status_bytes(broker, "RssAnon:")
 }
 
 /// The most that was ever resident, files included.
-pub fn peak_resident_bytes(broker: &Broker) -> u64 {
+pub(crate) fn peak_resident_bytes(broker: &Broker) -> u64 {
     status_bytes(broker, "VmHWM:")
 }
 
 /// Open file descriptors.
-pub fn descriptors(broker: &Broker) -> usize {
+pub(crate) fn descriptors(broker: &Broker) -> usize {
     let id = broker.id().expect("the broker runs");
     fs::read_dir(format!("/proc/{id}/fd"))
         .expect("a list of descriptors")

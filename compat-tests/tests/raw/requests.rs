@@ -14,22 +14,22 @@ use uuid::Uuid;
 use crate::support::{batch, group_id, s, topic_name};
 
 /// What the requests are about; the same on both brokers but for the id.
-pub struct Subject {
+pub(crate) struct Subject {
     /// A topic with two partitions and some records in partition 0.
-    pub topic: String,
-    pub topic_id: Uuid,
+    pub(crate) topic: String,
+    pub(crate) topic_id: Uuid,
     /// A group that only commits offsets.
-    pub group: String,
+    pub(crate) group: String,
 }
 
 /// A named request.
-pub type Variant = (&'static str, RequestKind);
+pub(crate) type Variant = (&'static str, RequestKind);
 
 const UNKNOWN_ID: Uuid = Uuid::from_u128(0x1234_5678_9abc_def0_1234_5678_9abc_def0);
 const UNKNOWN: &str = "no-such-topic";
 
 /// The requests of one API at one version; none for an API that this table does not know.
-pub fn variants(key: ApiKey, version: i16, on: &Subject) -> Vec<Variant> {
+pub(crate) fn variants(key: ApiKey, version: i16, on: &Subject) -> Vec<Variant> {
     match key {
         ApiKey::Produce => produce(version, on),
         ApiKey::Fetch => fetch(version, on),

@@ -15,7 +15,7 @@ const UNKNOWN: &str = "no-such-topic";
 const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
 
-pub fn variants(key: ApiKey, version: i16, on: &Subject) -> Vec<Variant> {
+pub(crate) fn variants(key: ApiKey, version: i16, on: &Subject) -> Vec<Variant> {
     match key {
         ApiKey::CreateTopics => create_topics(version, on),
         ApiKey::DeleteTopics => delete_topics(version),

@@ -25,80 +25,80 @@ use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
 
 /// Kafka's error codes that the tests name.
-pub mod code {
-    pub const UNKNOWN_SERVER_ERROR: i16 = -1;
-    pub const NONE: i16 = 0;
-    pub const OFFSET_OUT_OF_RANGE: i16 = 1;
-    pub const CORRUPT_MESSAGE: i16 = 2;
-    pub const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
-    pub const MESSAGE_TOO_LARGE: i16 = 10;
-    pub const OFFSET_METADATA_TOO_LARGE: i16 = 12;
-    pub const INVALID_TOPIC: i16 = 17;
-    pub const INVALID_REQUIRED_ACKS: i16 = 21;
-    pub const ILLEGAL_GENERATION: i16 = 22;
-    pub const INCONSISTENT_GROUP_PROTOCOL: i16 = 23;
-    pub const INVALID_GROUP_ID: i16 = 24;
-    pub const UNKNOWN_MEMBER_ID: i16 = 25;
-    pub const INVALID_SESSION_TIMEOUT: i16 = 26;
-    pub const REBALANCE_IN_PROGRESS: i16 = 27;
-    pub const INVALID_TIMESTAMP: i16 = 32;
-    pub const UNSUPPORTED_VERSION: i16 = 35;
-    pub const TOPIC_ALREADY_EXISTS: i16 = 36;
-    pub const INVALID_PARTITIONS: i16 = 37;
-    pub const INVALID_REPLICATION_FACTOR: i16 = 38;
-    pub const INVALID_REPLICA_ASSIGNMENT: i16 = 39;
-    pub const INVALID_CONFIG: i16 = 40;
-    pub const INVALID_REQUEST: i16 = 42;
-    pub const POLICY_VIOLATION: i16 = 44;
-    pub const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;
-    pub const INVALID_PRODUCER_EPOCH: i16 = 47;
-    pub const NON_EMPTY_GROUP: i16 = 68;
-    pub const GROUP_ID_NOT_FOUND: i16 = 69;
-    pub const FETCH_SESSION_ID_NOT_FOUND: i16 = 70;
-    pub const INVALID_FETCH_SESSION_EPOCH: i16 = 71;
-    pub const FENCED_LEADER_EPOCH: i16 = 74;
-    pub const UNKNOWN_LEADER_EPOCH: i16 = 75;
-    pub const UNSUPPORTED_COMPRESSION_TYPE: i16 = 76;
-    pub const MEMBER_ID_REQUIRED: i16 = 79;
-    pub const FENCED_INSTANCE_ID: i16 = 82;
-    pub const GROUP_SUBSCRIBED_TO_TOPIC: i16 = 86;
-    pub const INVALID_RECORD: i16 = 87;
-    pub const UNKNOWN_TOPIC_ID: i16 = 100;
-    pub const INCONSISTENT_TOPIC_ID: i16 = 103;
-    pub const FETCH_SESSION_TOPIC_ID_ERROR: i16 = 106;
+pub(crate) mod code {
+    pub(crate) const UNKNOWN_SERVER_ERROR: i16 = -1;
+    pub(crate) const NONE: i16 = 0;
+    pub(crate) const OFFSET_OUT_OF_RANGE: i16 = 1;
+    pub(crate) const CORRUPT_MESSAGE: i16 = 2;
+    pub(crate) const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
+    pub(crate) const MESSAGE_TOO_LARGE: i16 = 10;
+    pub(crate) const OFFSET_METADATA_TOO_LARGE: i16 = 12;
+    pub(crate) const INVALID_TOPIC: i16 = 17;
+    pub(crate) const INVALID_REQUIRED_ACKS: i16 = 21;
+    pub(crate) const ILLEGAL_GENERATION: i16 = 22;
+    pub(crate) const INCONSISTENT_GROUP_PROTOCOL: i16 = 23;
+    pub(crate) const INVALID_GROUP_ID: i16 = 24;
+    pub(crate) const UNKNOWN_MEMBER_ID: i16 = 25;
+    pub(crate) const INVALID_SESSION_TIMEOUT: i16 = 26;
+    pub(crate) const REBALANCE_IN_PROGRESS: i16 = 27;
+    pub(crate) const INVALID_TIMESTAMP: i16 = 32;
+    pub(crate) const UNSUPPORTED_VERSION: i16 = 35;
+    pub(crate) const TOPIC_ALREADY_EXISTS: i16 = 36;
+    pub(crate) const INVALID_PARTITIONS: i16 = 37;
+    pub(crate) const INVALID_REPLICATION_FACTOR: i16 = 38;
+    pub(crate) const INVALID_REPLICA_ASSIGNMENT: i16 = 39;
+    pub(crate) const INVALID_CONFIG: i16 = 40;
+    pub(crate) const INVALID_REQUEST: i16 = 42;
+    pub(crate) const POLICY_VIOLATION: i16 = 44;
+    pub(crate) const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;
+    pub(crate) const INVALID_PRODUCER_EPOCH: i16 = 47;
+    pub(crate) const NON_EMPTY_GROUP: i16 = 68;
+    pub(crate) const GROUP_ID_NOT_FOUND: i16 = 69;
+    pub(crate) const FETCH_SESSION_ID_NOT_FOUND: i16 = 70;
+    pub(crate) const INVALID_FETCH_SESSION_EPOCH: i16 = 71;
+    pub(crate) const FENCED_LEADER_EPOCH: i16 = 74;
+    pub(crate) const UNKNOWN_LEADER_EPOCH: i16 = 75;
+    pub(crate) const UNSUPPORTED_COMPRESSION_TYPE: i16 = 76;
+    pub(crate) const MEMBER_ID_REQUIRED: i16 = 79;
+    pub(crate) const FENCED_INSTANCE_ID: i16 = 82;
+    pub(crate) const GROUP_SUBSCRIBED_TO_TOPIC: i16 = 86;
+    pub(crate) const INVALID_RECORD: i16 = 87;
+    pub(crate) const UNKNOWN_TOPIC_ID: i16 = 100;
+    pub(crate) const INCONSISTENT_TOPIC_ID: i16 = 103;
+    pub(crate) const FETCH_SESSION_TOPIC_ID_ERROR: i16 = 106;
 }
 
 /// Versions that the helpers speak: the last ones by topic name.
-pub const PRODUCE: i16 = 11;
-pub const FETCH: i16 = 12;
+pub(crate) const PRODUCE: i16 = 11;
+pub(crate) const FETCH: i16 = 12;
 
 /// The time at which this process began, in milliseconds: one stamp for all batches.
-pub static NOW_MS: LazyLock<i64> = LazyLock::new(|| {
+pub(crate) static NOW_MS: LazyLock<i64> = LazyLock::new(|| {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .expect("a clock after 1970")
         .as_millis() as i64
 });
 
-pub fn s(text: &str) -> StrBytes {
+pub(crate) fn s(text: &str) -> StrBytes {
     StrBytes::from_string(text.to_owned())
 }
 
-pub fn topic_name(name: &str) -> TopicName {
+pub(crate) fn topic_name(name: &str) -> TopicName {
     TopicName(s(name))
 }
 
-pub fn group_id(name: &str) -> GroupId {
+pub(crate) fn group_id(name: &str) -> GroupId {
     GroupId(s(name))
 }
 
-pub fn connect(broker: &Broker) -> Connection {
+pub(crate) fn connect(broker: &Broker) -> Connection {
     Connection::open(broker.address()).expect("the broker accepts connections")
 }
 
 /// Runs a test on a Highwater of its own, for what is promised of ours alone: bounds on its memory and
 /// descriptors, and inputs that Apache Kafka takes with a stack trace each or not at all.
-pub fn on_highwater(options: &BrokerOptions, test: impl Fn(&mut Broker)) {
+pub(crate) fn on_highwater(options: &BrokerOptions, test: impl Fn(&mut Broker)) {
     if selected_brokers().contains(&BrokerKind::Highwater) {
         let mut broker = Broker::start(BrokerKind::Highwater, options.clone())
             .unwrap_or_else(|error| panic!("{error:#}"));
@@ -107,17 +107,17 @@ pub fn on_highwater(options: &BrokerOptions, test: impl Fn(&mut Broker)) {
 }
 
 /// A batch of `count` small records, all at one fixed time.
-pub fn batch(count: usize) -> Batch {
+pub(crate) fn batch(count: usize) -> Batch {
     Batch::small(count).at(*NOW_MS, &[])
 }
 
 /// Creates a topic with default settings and waits until it is served.
-pub fn create_topic(broker: &Broker, name: &str, partitions: i32) -> Uuid {
+pub(crate) fn create_topic(broker: &Broker, name: &str, partitions: i32) -> Uuid {
     create_topic_with(broker, name, partitions, &[])
 }
 
 /// Creates a topic, waits until each partition answers for its leader, and gives its id.
-pub fn create_topic_with(
+pub(crate) fn create_topic_with(
     broker: &Broker,
     name: &str,
     partitions: i32,
@@ -150,7 +150,7 @@ pub fn create_topic_with(
 }
 
 /// Waits until each partition of a topic answers for its leader.
-pub fn wait_until_served(broker: &Broker, name: &str, partitions: i32) {
+pub(crate) fn wait_until_served(broker: &Broker, name: &str, partitions: i32) {
     let mut connection = connect(broker);
     eventually(Duration::from_secs(30), "the topic is served", || {
         (0..partitions)
@@ -160,7 +160,7 @@ pub fn wait_until_served(broker: &Broker, name: &str, partitions: i32) {
 }
 
 /// Deletes a topic and waits until the broker no longer knows it.
-pub fn delete_topic(broker: &Broker, name: &str) {
+pub(crate) fn delete_topic(broker: &Broker, name: &str) {
     let mut connection = connect(broker);
     let request = DeleteTopicsRequest::default()
         .with_topic_names(vec![topic_name(name)])
@@ -180,7 +180,7 @@ pub fn delete_topic(broker: &Broker, name: &str) {
 }
 
 /// The answer to Metadata for one topic, without creating it.
-pub fn metadata(
+pub(crate) fn metadata(
     connection: &mut Connection,
     name: &str,
 ) -> kafka_protocol::messages::metadata_response::MetadataResponseTopic {
@@ -197,7 +197,7 @@ pub fn metadata(
 }
 
 /// A produce request for partitions of one topic, acks=all.
-pub fn produce_request(topic: &str, parts: Vec<(i32, Bytes)>) -> ProduceRequest {
+pub(crate) fn produce_request(topic: &str, parts: Vec<(i32, Bytes)>) -> ProduceRequest {
     let parts = parts.into_iter().map(|(index, records)| {
         PartitionProduceData::default()
             .with_index(index)
@@ -214,7 +214,7 @@ pub fn produce_request(topic: &str, parts: Vec<(i32, Bytes)>) -> ProduceRequest 
 }
 
 /// Produces bytes to a partition and gives that partition's answer.
-pub fn produce(
+pub(crate) fn produce(
     connection: &mut Connection,
     topic: &str,
     partition: i32,
@@ -224,7 +224,7 @@ pub fn produce(
 }
 
 /// As [`produce`], at a version.
-pub fn produce_at(
+pub(crate) fn produce_at(
     connection: &mut Connection,
     version: i16,
     topic: &str,
@@ -239,14 +239,19 @@ pub fn produce_at(
 }
 
 /// Produces and insists on success; gives the base offset.
-pub fn produce_ok(connection: &mut Connection, topic: &str, partition: i32, records: Bytes) -> i64 {
+pub(crate) fn produce_ok(
+    connection: &mut Connection,
+    topic: &str,
+    partition: i32,
+    records: Bytes,
+) -> i64 {
     let reply = produce(connection, topic, partition, records);
     assert_eq!(reply.error_code, code::NONE, "{reply:?}");
     reply.base_offset
 }
 
 /// One partition of a fetch request.
-pub fn fetch_partition(partition: i32, fetch_offset: i64) -> FetchPartition {
+pub(crate) fn fetch_partition(partition: i32, fetch_offset: i64) -> FetchPartition {
     FetchPartition::default()
         .with_partition(partition)
         .with_fetch_offset(fetch_offset)
@@ -254,7 +259,7 @@ pub fn fetch_partition(partition: i32, fetch_offset: i64) -> FetchPartition {
 }
 
 /// A fetch request without a session that does not wait.
-pub fn fetch_request(topic: &str, partitions: Vec<FetchPartition>) -> FetchRequest {
+pub(crate) fn fetch_request(topic: &str, partitions: Vec<FetchPartition>) -> FetchRequest {
     FetchRequest::default()
         .with_replica_id(BrokerId(-1))
         .with_max_wait_ms(0)
@@ -269,7 +274,7 @@ pub fn fetch_request(topic: &str, partitions: Vec<FetchPartition>) -> FetchReque
 }
 
 /// Fetches one partition without a session and without waiting.
-pub fn fetch(
+pub(crate) fn fetch(
     connection: &mut Connection,
     topic: &str,
     partition: i32,
@@ -282,7 +287,7 @@ pub fn fetch(
 }
 
 /// Asks for one special or real timestamp.
-pub fn list_offsets(
+pub(crate) fn list_offsets(
     connection: &mut Connection,
     topic: &str,
     partition: i32,
@@ -295,7 +300,11 @@ pub fn list_offsets(
     reply.topics.remove(0).partitions.remove(0)
 }
 
-pub fn list_offsets_request(topic: &str, partition: i32, timestamp: i64) -> ListOffsetsRequest {
+pub(crate) fn list_offsets_request(
+    topic: &str,
+    partition: i32,
+    timestamp: i64,
+) -> ListOffsetsRequest {
     let part = ListOffsetsPartition::default()
         .with_partition_index(partition)
         .with_timestamp(timestamp);
@@ -309,7 +318,7 @@ pub fn list_offsets_request(topic: &str, partition: i32, timestamp: i64) -> List
 }
 
 /// The base offsets and last offsets of the whole batches in fetched bytes.
-pub fn batch_ranges(mut records: &[u8]) -> Vec<(i64, i64)> {
+pub(crate) fn batch_ranges(mut records: &[u8]) -> Vec<(i64, i64)> {
     let mut ranges = Vec::new();
     while records.len() >= 61 {
         let base = i64::from_be_bytes(records[..8].try_into().expect("8 bytes"));
@@ -325,7 +334,7 @@ pub fn batch_ranges(mut records: &[u8]) -> Vec<(i64, i64)> {
 }
 
 /// Waits until the group coordinator is there: the first look-up creates its topic.
-pub fn wait_for_coordinator(broker: &Broker, group: &str) {
+pub(crate) fn wait_for_coordinator(broker: &Broker, group: &str) {
     let mut connection = connect(broker);
     let request = FindCoordinatorRequest::default().with_coordinator_keys(vec![s(group)]);
     eventually(Duration::from_secs(60), "the coordinator answers", || {
@@ -345,7 +354,7 @@ pub fn wait_for_coordinator(broker: &Broker, group: &str) {
 }
 
 /// A producer id and its epoch.
-pub fn new_producer(connection: &mut Connection) -> (i64, i16) {
+pub(crate) fn new_producer(connection: &mut Connection) -> (i64, i16) {
     let request = InitProducerIdRequest::default()
         .with_transaction_timeout_ms(60_000)
         .with_transactional_id(None)

@@ -163,7 +163,7 @@ fn each_listener_tells_its_own_address() {
             "listener.security.protocol.map",
             "PLAINTEXT:PLAINTEXT,EXTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
         );
-    for_each_broker_with(&options, |broker| {
+    for_each_broker_with(&options, |_broker| {
         for (port, expected) in [(first, ("inside", 1111)), (second, ("outside", 2222))] {
             let mut connection = Connection::open(([127, 0, 0, 1], port).into()).unwrap();
             let reply = connection.call(9, &MetadataRequest::default()).unwrap();

@@ -10,7 +10,7 @@ use crate::requests::variants;
 use crate::support::{code, connect, s};
 
 /// What the issue of this broker names, with what kafka-protocol can decode of it.
-pub const SERVED: &[(ApiKey, i16, i16)] = &[
+pub(crate) const SERVED: &[(ApiKey, i16, i16)] = &[
     (ApiKey::Produce, 3, 13),
     (ApiKey::Fetch, 4, 18),
     (ApiKey::ListOffsets, 1, 10),
@@ -53,7 +53,7 @@ fn api_versions(connection: &mut Connection) -> ApiVersionsResponse {
 }
 
 /// The versions of an API that both the broker tells and the codec knows.
-pub fn told(versions: &ApiVersionsResponse, key: ApiKey) -> Option<(i16, i16)> {
+pub(crate) fn told(versions: &ApiVersionsResponse, key: ApiKey) -> Option<(i16, i16)> {
     let (_, known_min, known_max) = SERVED.iter().find(|(k, ..)| *k == key)?;
     let range = versions
         .api_keys

@@ -26,7 +26,8 @@ use kafka_protocol::messages::{
 };
 
 use crate::support::{
-    code, connect, create_topic, delete_topic, group_id, s, topic_name, wait_for_coordinator,
+    code, connect, create_topic, delete_topic, group_id, on_highwater, s, topic_name,
+    wait_for_coordinator,
 };
 
 /// Versions of the group's requests used here.
@@ -434,6 +435,42 @@ fn silent_member_is_removed_and_the_others_go_on() {
                 }
                 (code == code::UNKNOWN_MEMBER_ID).then_some(())
             },
+        );
+    });
+}
+
+#[test]
+fn abandoned_joins_cost_no_memory() {
+    let options = BrokerOptions::new().set("group.min.session.timeout.ms", 100);
+    on_highwater(&options, |broker| {
+        let group = "groups-abandoned";
+        wait_for_coordinator(broker, group);
+        let request = join_request(group, "").with_session_timeout_ms(500);
+        let mut abandon = |count: usize| {
+            for _ in 0..count {
+                let mut connection = connect(broker);
+                connection.send(JOIN, &request).unwrap();
+                connection.read_frame().unwrap().expect("an answer");
+            }
+        };
+        abandon(500);
+        let before = crate::process::resident_bytes(broker);
+        abandon(5000);
+        let mut connection = connect(broker);
+        eventually(
+            Duration::from_secs(30),
+            "the group is forgotten or empty",
+            || {
+                ["Dead", "Empty"]
+                    .contains(&state(&mut connection, group).0.as_str())
+                    .then_some(())
+            },
+        );
+        let grown = crate::process::resident_bytes(broker).saturating_sub(before);
+        assert!(
+            grown < 16 << 20,
+            "5,000 abandoned joins took {} MiB",
+            grown >> 20
         );
     });
 }

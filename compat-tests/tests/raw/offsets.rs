@@ -12,7 +12,7 @@ use kafka_protocol::messages::offset_for_leader_epoch_request::{
 use kafka_protocol::messages::{BrokerId, DeleteRecordsRequest, OffsetForLeaderEpochRequest};
 
 use crate::support::{
-    NOW_MS, batch, batch_ranges, code, connect, create_topic, create_topic_with, fetch,
+    NOW_MS, batch, batch_ranges, code, connect, create_topic, create_topic_with, fetch, gzip,
     list_offsets, list_offsets_request, produce_ok, topic_name, wait_until_served,
 };
 
@@ -103,6 +103,38 @@ fn timestamp_look_up_is_in_offset_order_when_times_are_not() {
         }
         let max = list_offsets(&mut connection, topic, 0, MAX_TIMESTAMP);
         assert_eq!((max.offset, max.timestamp - base_ms()), (4, 70));
+    });
+}
+
+#[test]
+fn timestamp_look_up_sees_into_compressed_batches() {
+    for_each_broker(|broker| {
+        let topic = "offsets-compressed";
+        create_topic(broker, topic, 1);
+        let mut connection = connect(broker);
+        for deltas in [[3_i64, 90, 40], [100, 5, 100]] {
+            let plain = at(&deltas);
+            let body = Some(gzip(&plain.encoded_records()));
+            let squeezed = Batch {
+                attributes: 1,
+                body,
+                ..plain
+            };
+            produce_ok(&mut connection, topic, 0, squeezed.encode());
+        }
+        for (target, expected) in [(1, (0, 3)), (4, (1, 90)), (91, (3, 100)), (101, (-1, -1))] {
+            assert_eq!(
+                found(&mut connection, topic, target),
+                expected,
+                "asked for {target}"
+            );
+        }
+        let max = list_offsets(&mut connection, topic, 0, MAX_TIMESTAMP);
+        assert_eq!(
+            (max.offset, max.timestamp - base_ms()),
+            (3, 100),
+            "the earlier one of two"
+        );
     });
 }
 

@@ -1,15 +1,17 @@
 //! Produce: what is taken, what is refused and how (C).
 
-use std::io::Write;
-
 use bytes::Bytes;
+use std::time::Duration;
+
 use compat_tests::broker::{Broker, BrokerOptions};
 use compat_tests::each_broker::{for_each_broker, for_each_broker_with};
+use compat_tests::process::eventually;
 use compat_tests::raw::{Batch, Connection, Record, set_crc};
 
 use crate::support::{
     NOW_MS, PRODUCE, batch, batch_ranges, code, connect, create_topic, create_topic_with, fetch,
-    list_offsets, new_producer, on_highwater, produce, produce_at, produce_ok, produce_request,
+    gzip, list_offsets, new_producer, on_highwater, produce, produce_at, produce_ok,
+    produce_request,
 };
 
 /// A changed field and the codes that may follow: the first is Apache Kafka's.
@@ -366,6 +368,60 @@ fn null_key_on_a_compacted_topic_names_the_record() {
 }
 
 #[test]
+fn header_counts_that_lie_are_refused() {
+    for_each_broker(|broker| {
+        let topic = "produce-header-count";
+        let mut connection = one_record(broker, topic);
+        // A record: attributes, timestamp and offset deltas, null key, null value, then the count.
+        for count in [
+            &[0xfe, 0xff, 0xff, 0xff, 0x0f][..],
+            &[0x80, 0x80, 0x80, 0x10],
+            &[1],
+            &[2],
+        ] {
+            let record = [&[0, 0, 0, 1, 1][..], count].concat();
+            let body = [&[2 * record.len() as u8][..], &record].concat();
+            let lying = Batch {
+                body: Some(body),
+                ..batch(1)
+            };
+            let any = [
+                code::INVALID_RECORD,
+                code::CORRUPT_MESSAGE,
+                code::UNKNOWN_SERVER_ERROR,
+            ];
+            let codes = if broker.is_highwater() {
+                &any[..2]
+            } else {
+                &any[..]
+            };
+            let what = format!("header count {count:?}");
+            refuses(&mut connection, topic, &what, lying.encode(), codes);
+        }
+    });
+}
+
+#[test]
+fn forgotten_producer_may_go_on_with_any_sequence() {
+    let options = BrokerOptions::new()
+        .set("producer.id.expiration.ms", 1000)
+        .set("producer.id.expiration.check.interval.ms", 100);
+    for_each_broker_with(&options, |broker| {
+        let topic = "produce-expired";
+        let mut connection = one_record(broker, topic);
+        let at = |sequence: i32| batch(1).from_producer(72_000, 0, sequence).encode();
+        produce_ok(&mut connection, topic, 0, at(0));
+        let gap = produce(&mut connection, topic, 0, at(7)).error_code;
+        assert_eq!(gap, code::OUT_OF_ORDER_SEQUENCE_NUMBER);
+        eventually(Duration::from_secs(60), "the producer is forgotten", || {
+            let found = produce(&mut connection, topic, 0, at(7)).error_code;
+            (found == code::NONE).then_some(())
+        });
+        produce_ok(&mut connection, topic, 0, at(8));
+    });
+}
+
+#[test]
 fn zstd_needs_version_7() {
     for_each_broker(|broker| {
         let topic = "produce-zstd";
@@ -446,22 +502,6 @@ fn size_limit_is_on_the_stored_batch() {
         };
         produce_ok(&mut connection, topic, 0, small.encode());
     });
-}
-
-/// A gzip stream by Python's library, which any test machine has: this crate has no codec.
-fn gzip(data: &[u8]) -> Vec<u8> {
-    let mut child = std::process::Command::new("gzip")
-        .arg("-c")
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("gzip is installed");
-    let mut input = child.stdin.take().expect("piped");
-    let data = data.to_vec();
-    let writer = std::thread::spawn(move || input.write_all(&data));
-    let output = child.wait_with_output().expect("gzip ends");
-    writer.join().expect("no panic").expect("gzip reads all");
-    output.stdout
 }
 
 #[test]

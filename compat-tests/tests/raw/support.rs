@@ -366,3 +366,19 @@ pub(crate) fn new_producer(connection: &mut Connection) -> (i64, i16) {
         (reply.error_code == code::NONE).then_some((reply.producer_id.0, reply.producer_epoch))
     })
 }
+
+/// A gzip stream by the tool of that name, which every machine has: this crate has no codec.
+pub(crate) fn gzip(data: &[u8]) -> Vec<u8> {
+    let mut child = std::process::Command::new("gzip")
+        .arg("-c")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("gzip is installed");
+    let mut input = child.stdin.take().expect("piped");
+    let data = data.to_vec();
+    let writer = std::thread::spawn(move || std::io::Write::write_all(&mut input, &data));
+    let output = child.wait_with_output().expect("gzip ends");
+    writer.join().expect("no panic").expect("gzip reads all");
+    output.stdout
+}

@@ -91,6 +91,35 @@ fn metadata_creates_only_when_allowed() {
 }
 
 #[test]
+fn too_few_brokers_for_automatic_creation_fail_that_topic_alone() {
+    let options = BrokerOptions::new().set("default.replication.factor", 3);
+    for_each_broker_with(&options, |broker| {
+        let mut connection = connect(broker);
+        create_replicated_once(&mut connection, "topics-there");
+        let request = MetadataRequest::default()
+            .with_topics(Some(vec![named("topics-three"), named("topics-there")]))
+            .with_allow_auto_topic_creation(true);
+        let mut ask = || {
+            let reply = connection.call(9, &request).unwrap();
+            let mut codes: Vec<_> = reply.topics.iter().map(|t| t.error_code).collect();
+            codes.sort_unstable();
+            codes
+        };
+        eventually(Duration::from_secs(10), "the other topic is served", || {
+            (ask()[0] == code::NONE).then_some(())
+        });
+        for _ in 0..3 {
+            // Creation goes on behind the answer: it never says what is wrong with it.
+            assert_eq!(ask(), [code::NONE, code::UNKNOWN_TOPIC_OR_PARTITION]);
+        }
+    });
+}
+
+fn create_replicated_once(connection: &mut Connection, name: &str) {
+    expect_one(connection, new_topic(name, 1, 1), code::NONE);
+}
+
+#[test]
 fn recreated_topic_has_a_new_id_and_nothing_of_the_old() {
     for_each_broker(|broker| {
         let topic = "topics-recreated";

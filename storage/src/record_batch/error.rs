@@ -1,7 +1,7 @@
 //! What can be wrong with a batch when it is read.
 
 /// A batch that cannot be read. Kafka's error for all of them is CORRUPT_MESSAGE, except where a
-/// produce request is validated (see [`super::ValidationError`]).
+/// produce request is validated (see [`super::validate_produced`]).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
     /// Fewer bytes than the batch's header or its length field promise.

@@ -1,5 +1,5 @@
-//! One partition's log. One verb a file: [`append`], [`read`], [`lookup`], [`truncate`], [`roll`],
-//! [`retention`], [`flush`], [`open`] and [`recovery`].
+//! One partition's log. One verb a file: append, read, look up (by time), truncate, roll, retention, compaction,
+//! flush, open and recovery.
 //!
 //! One lock, the writer's, is held for appends and for whatever changes the segments. Readers take no lock: they
 //! see an immutable list of segments, atomics, and bytes that never change once they are published. An append

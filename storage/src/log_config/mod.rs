@@ -1,14 +1,16 @@
 //! A topic's configuration: the typed [`LogConfig`], and the one table of keys it is made from.
 //!
-//! `keys` holds the table (name, type, default, broker synonyms, meaning, limits); it feeds the parser, the
+//! `table` holds the table (name, type, default, broker synonyms, meaning, limits); it feeds the parser, the
 //! validation behind CreateTopics and AlterConfigs, DescribeConfigs and the generated documentation.
 
 mod keys;
+mod table;
 mod value;
 
 use std::collections::BTreeMap;
 
-pub use keys::{BrokerSynonym, TOPIC_CONFIG_KEYS, TopicConfigKey, topic_config_key};
+pub use keys::{BrokerSynonym, TopicConfigKey, topic_config_key};
+pub use table::TOPIC_CONFIG_KEYS;
 pub use value::{ConfigType, ConfigValue};
 
 /// Why a topic configuration was refused. The server answers INVALID_CONFIG with this text.

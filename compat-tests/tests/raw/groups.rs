@@ -446,7 +446,7 @@ fn abandoned_joins_cost_no_memory() {
         let group = "groups-abandoned";
         wait_for_coordinator(broker, group);
         let request = join_request(group, "").with_session_timeout_ms(500);
-        let mut abandon = |count: usize| {
+        let abandon = |count: usize| {
             for _ in 0..count {
                 let mut connection = connect(broker);
                 connection.send(JOIN, &request).unwrap();

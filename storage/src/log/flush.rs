@@ -1,9 +1,11 @@
 //! Forcing a log to disk, closing what is idle, and the end of a log.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::errors::StorageError;
 use crate::log_config::LogConfig;
+use crate::segment::Segment;
 
 use super::Log;
 
@@ -46,11 +48,11 @@ impl Log {
             }
             (segments, to)
         };
-        let first = segments.floor(recovery_point);
-        for segment in segments.as_slice()[first..]
+        let flushed: Vec<_> = segments.as_slice()[segments.floor(recovery_point)..]
             .iter()
             .filter(|segment| segment.base_offset() < to)
-        {
+            .collect();
+        for segment in &flushed {
             segment.sync().inspect_err(|error| {
                 tracing::error!(topic_partition = %self.topic_partition, %error, "flush failed");
                 self.log_dir.note_error(error);
@@ -59,8 +61,18 @@ impl Log {
         if self.epochs.read().is_flush_due() {
             self.epochs.write().flush()?;
         }
-        // A truncation meanwhile has moved the point below, and must not be undone.
-        if std::sync::Arc::ptr_eq(&segments, &self.segments.load()) || to <= self.log_end_offset() {
+        // A truncation meanwhile has moved the point down, and other records may have the offsets by now. A segment
+        // it has touched is no longer in the list.
+        let _writer = self.writer.lock();
+        let current = self.segments.load();
+        let is_current = |segment: &Arc<Segment>| {
+            let at = current.floor(segment.base_offset());
+            current
+                .as_slice()
+                .get(at)
+                .is_some_and(|known| Arc::ptr_eq(known, segment))
+        };
+        if flushed.into_iter().all(is_current) {
             let to = to.min(self.log_end_offset());
             self.recovery_point.fetch_max(to, Ordering::AcqRel);
         }

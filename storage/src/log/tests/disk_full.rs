@@ -60,12 +60,11 @@ fn a_full_disk_refuses_appends_and_nothing_else() {
     append(&other, &batch(0, 3)).expect("appended");
     logs.write_checkpoints().expect("written");
     let mut number = 0;
-    let fill = |log: &Log, number: &mut i64| loop {
-        let info = append(log, &batch(*number, 50));
-        if info.is_err() {
-            return info;
+    let fill = |log: &Log, number: &mut i64| -> Result<(), AppendError> {
+        loop {
+            append(log, &batch(*number, 50))?;
+            *number += 50;
         }
-        *number += 50;
     };
     assert!(is_full(fill(&log, &mut number)));
     let expected = |from: i64, to: i64| (from..to).map(|n| (n, n.to_string())).collect::<Vec<_>>();

@@ -222,7 +222,7 @@ fn retention_by_size_keeps_at_least_the_limit() {
     let before = log.size_in_bytes();
     assert!(log.enforce_retention(NOW_MS).expect("some"));
     let after = log.size_in_bytes();
-    assert!(after < before && after >= 1500 && after < 1500 + 700);
+    assert!(after < before && (1500..1500 + 700).contains(&after));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A log against a plain model of it, and against crashes.
 
 mod compaction;
+mod concurrency;
 mod damage;
 mod disk_full;
 mod model;

@@ -575,7 +575,7 @@ fn timestamps_far_from_now_are_refused() {
             broker,
             topic,
             1,
-            &[("message.timestamp.before.max.ms", "60000")],
+            &[("message.timestamp.before.max.ms", "1800000")],
         );
         let old = batch(1).at(*NOW_MS - hour, &[]);
         let reply = produce(&mut connection, topic, 0, old.encode());

@@ -107,7 +107,7 @@ impl ReplicaManager {
     }
 
     /// Opens the logs that lie in the log directories, hosts what the image assigns to this
-    /// broker, and deletes logs of topics that the image does not have.
+    /// broker, and sets logs aside that the image does not assign to it.
     pub fn load(&self, image: &ClusterImage, now_ms: i64) {
         let _changes = self.changes.lock();
         let config_of = |topic: &str| self.log_config(image, topic);
@@ -115,8 +115,10 @@ impl ReplicaManager {
         for log in self.logs.logs() {
             let topic_partition = log.topic_partition();
             if !self.belongs_here(image, &log) {
-                tracing::warn!(%topic_partition, "deleting the log of a partition that is not assigned to this broker");
-                self.delete_log(topic_partition, now_ms);
+                tracing::error!(%topic_partition, "the metadata assigns no such partition to this broker, setting its log aside");
+                if let Err(error) = self.logs.set_aside(topic_partition, now_ms) {
+                    tracing::error!(%topic_partition, %error, "cannot set the log aside");
+                }
             }
         }
         for topic in image.topics() {

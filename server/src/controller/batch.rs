@@ -4,7 +4,7 @@ use bytes::Bytes;
 use highwater_replication::cluster::MetadataRecord;
 use highwater_storage::record_batch::{
     BATCH_HEADER_BYTES, BatchError, BatchHeader, Batches, DecompressLimits, RecordBatchBuilder,
-    decode_records,
+    decode_records, verify_crc,
 };
 
 use super::ControllerError;
@@ -139,6 +139,12 @@ pub(super) fn decode_batch(
     batch: &Bytes,
 ) -> Result<MetadataBatch, ControllerError> {
     debug_assert!(batch.len() >= BATCH_HEADER_BYTES);
+    let at = |source| ControllerError::Batch {
+        offset: header.base_offset,
+        source,
+    };
+    // After a clean stop nobody has checked it yet, and a changed bit could rename a topic.
+    verify_crc(batch).map_err(at)?;
     let mut decoded = MetadataBatch {
         next_offset: header.next_offset(),
         epoch: header.partition_leader_epoch,
@@ -149,10 +155,6 @@ pub(super) fn decode_batch(
     if header.is_control() {
         return Ok(decoded);
     }
-    let at = |source| ControllerError::Batch {
-        offset: header.base_offset,
-        source,
-    };
     for record in decode_records(batch, DecompressLimits::default()).map_err(at)? {
         let record = record.map_err(at)?;
         let value = record.value.unwrap_or_default();

@@ -84,15 +84,47 @@ pub(super) fn recover_segment(
         }
         Trust::NothingFrom(_) => Start::of_segment(),
     };
+    let from = |segment: &mut Segment, epochs: &mut LeaderEpochCache, start| {
+        recover_from(
+            segment,
+            start,
+            trust,
+            epochs,
+            index_interval_bytes,
+            is_active,
+        )
+    };
+    match from(segment, epochs, start)? {
+        Some(tail) => Ok(tail),
+        // Not one good batch from the entry on: where the kept part ends is only known by walking
+        // over it.
+        None => from(segment, epochs, Start::of_segment())?.ok_or_else(|| {
+            StorageError::corrupt(segment.path(), "a walk from the start found no end")
+        }),
+    }
+}
+
+/// Recovers from `start` on; None, with nothing changed, when that is not the segment's start and
+/// no good batch follows, so that the log's end is not known.
+fn recover_from(
+    segment: &mut Segment,
+    start: Start,
+    trust: Trust,
+    epochs: &mut LeaderEpochCache,
+    index_interval_bytes: u32,
+    is_active: bool,
+) -> Result<Option<Tail>, StorageError> {
     let Start {
-        position,
+        position: start_position,
         mut offsets,
         mut times,
     } = start;
+    let mut walked_any = false;
     let mut builder = IndexBuilder::after(times.last().copied());
     let mut next_offset = segment.base_offset();
-    let end = segment.scan(position, segment.size(), |position, header, bytes| {
+    let end = segment.scan(start_position, segment.size(), |position, header, bytes| {
         check(header, bytes, next_offset, trust)?;
+        walked_any = true;
         next_offset = header.next_offset();
         epochs.assign(
             LeaderEpoch(header.partition_leader_epoch),
@@ -109,6 +141,9 @@ pub(super) fn recover_segment(
         }
         Ok(())
     })?;
+    if start_position > 0 && !walked_any {
+        return Ok(None);
+    }
     let was_cut = end.damage.is_some();
     if let Some(damage) = end.damage {
         tracing::warn!(
@@ -131,11 +166,11 @@ pub(super) fn recover_segment(
     }
     replace_if_changed(segment, &offsets, &times, &complete_times, trust)?;
     segment.set_max_timestamp(builder.max_timestamp());
-    Ok(Tail {
+    Ok(Some(Tail {
         next_offset,
         index_builder: builder,
         was_cut,
-    })
+    }))
 }
 
 fn check(header: &BatchHeader, bytes: &[u8], next_offset: i64, trust: Trust) -> Result<(), String> {

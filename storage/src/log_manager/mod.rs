@@ -21,7 +21,7 @@ use crate::types::{TopicId, TopicPartition};
 
 pub use crate::checkpoint::MetaProperties;
 pub(crate) use log_dir::LogDir;
-use names::{DirName, deleted_dir_name, parse_dir_name};
+use names::{DirName, Fate, parse_dir_name, unique_dir_name};
 
 /// The metadata log's topic; it is opened before the others, which need what is in it.
 const CLUSTER_METADATA_TOPIC: &str = "__cluster_metadata";
@@ -340,6 +340,28 @@ impl LogManager {
         topic_partition: &TopicPartition,
         now_ms: i64,
     ) -> Result<(), StorageError> {
+        self.take_away(topic_partition, now_ms, Fate::Deleted)
+    }
+
+    /// Closes the log and renames its directory to `….<unique>-stray`, as Apache Kafka does with a
+    /// log that belongs to no partition of this broker. Nothing is ever deleted there.
+    ///
+    /// # Errors
+    /// As [`LogManager::delete`].
+    pub fn set_aside(
+        &self,
+        topic_partition: &TopicPartition,
+        now_ms: i64,
+    ) -> Result<(), StorageError> {
+        self.take_away(topic_partition, now_ms, Fate::Stray)
+    }
+
+    fn take_away(
+        &self,
+        topic_partition: &TopicPartition,
+        now_ms: i64,
+        fate: Fate,
+    ) -> Result<(), StorageError> {
         let _changing = self.changing.lock();
         let log = self.logs.write().remove(topic_partition);
         let delay_ms = log
@@ -358,10 +380,12 @@ impl LogManager {
                 continue;
             }
             was_found = true;
-            let to = log_dir.path().join(deleted_dir_name(topic_partition));
+            let to = log_dir.path().join(unique_dir_name(topic_partition, fate));
             std::fs::rename(&from, &to)
                 .map_err(|error| StorageError::io("rename", &from, error))?;
-            log_dir.unlink_later(vec![to], delay_ms);
+            if fate == Fate::Deleted {
+                log_dir.unlink_later(vec![to], delay_ms);
+            }
             // On a full disk the entries go when a partition of this name is made again.
             if let Err(error) = forget_checkpoints(log_dir, topic_partition) {
                 tracing::warn!(%topic_partition, %error, "cannot take a deleted partition out of the checkpoints");
@@ -374,7 +398,7 @@ impl LogManager {
         if log.is_none() && !was_offline && !was_found {
             return Err(StorageError::UnknownPartition(topic_partition.clone()));
         }
-        tracing::info!(%topic_partition, now_ms, "deleted the log");
+        tracing::info!(%topic_partition, now_ms, ?fate, "took the log away");
         Ok(())
     }
 }

@@ -39,12 +39,25 @@ pub(super) fn parse_dir_name(name: &str) -> DirName {
     partition.map_or(DirName::Other, DirName::Partition)
 }
 
-/// A name for a deleted partition's directory that nothing else has.
-pub(super) fn deleted_dir_name(topic_partition: &TopicPartition) -> String {
+/// Why a partition's directory is taken away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Its topic was deleted: the files go.
+    Deleted,
+    /// Nothing says whose it is: the files stay.
+    Stray,
+}
+
+/// A name for the directory of a partition that is taken away, which nothing else has.
+pub(super) fn unique_dir_name(topic_partition: &TopicPartition, fate: Fate) -> String {
     let suffix = format!(
-        "-{}.{}-delete",
+        "-{}.{}-{}",
         topic_partition.partition,
-        Uuid::new_v4().simple()
+        Uuid::new_v4().simple(),
+        match fate {
+            Fate::Deleted => "delete",
+            Fate::Stray => "stray",
+        }
     );
     let mut keep = topic_partition
         .topic
@@ -85,9 +98,12 @@ mod tests {
 
     #[test]
     fn names_of_deleted_partitions_are_read_and_fit() {
-        let name = deleted_dir_name(&TopicPartition::new("a", 3));
+        let name = unique_dir_name(&TopicPartition::new("a", 3), Fate::Deleted);
         assert_eq!(parse_dir_name(&name), DirName::Deleted);
-        let name = deleted_dir_name(&TopicPartition::new("a".repeat(249), 100_000));
+        let name = unique_dir_name(
+            &TopicPartition::new("a".repeat(249), 100_000),
+            Fate::Deleted,
+        );
         assert_eq!(name.len(), 255);
         assert_eq!(parse_dir_name(&name), DirName::Deleted);
     }

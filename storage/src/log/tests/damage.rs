@@ -63,6 +63,26 @@ fn a_flipped_byte_past_the_recovery_point_cuts_there() {
 }
 
 #[test]
+fn damage_right_where_the_walk_begins_does_not_give_offsets_away_twice() {
+    let an_entry_a_batch = LogConfig {
+        index_interval_bytes: 1,
+        ..LogConfig::default()
+    };
+    let fixture = crashed(an_entry_a_batch);
+    let path = files(&fixture.dir(), ".log").remove(0);
+    let mut damaged = std::fs::read(&path).expect("read");
+    let last_byte = damaged.len() - 1;
+    damaged[last_byte] ^= 0x10;
+    std::fs::write(&path, &damaged).expect("written");
+    // The recovery point lies in the last batch, so that the walk begins with it.
+    let log = fixture.open_after_crash(35);
+    assert_eq!(log.log_end_offset(), 33);
+    assert_eq!(read_all(&log, 0), numbers(33));
+    let next = append(&log, &batch(33, 1)).expect("appended");
+    assert_eq!(next.base_offset, 33);
+}
+
+#[test]
 fn zeros_and_garbage_at_the_end_are_cut_off() {
     let fixture = crashed(LogConfig::default());
     let path = files(&fixture.dir(), ".log").remove(0);

@@ -77,6 +77,8 @@ pub(crate) struct ProduceLoad<'a> {
     pub(crate) batch_bytes: usize,
     pub(crate) connections: usize,
     pub(crate) in_flight: usize,
+    /// Waits this long after each answer: a bystander that is timed must not take the machine.
+    pub(crate) pause: Option<Duration>,
 }
 
 /// Runs `threads` while `between` samples the broker at the edges of the window.
@@ -221,6 +223,9 @@ fn produce(load: ProduceLoad<'_>, frame: Bytes, window: &Window) -> Result<Sampl
         window
             .total_bytes
             .fetch_add((whole * load.batch_bytes) as u64, Ordering::Relaxed);
+        if let Some(pause) = load.pause {
+            std::thread::sleep(pause);
+        }
         if !window.stop.load(Ordering::Relaxed) {
             pipeline.send(whole)?;
         }
@@ -405,6 +410,7 @@ pub(crate) fn fill(
         batch_bytes,
         connections: partitions,
         in_flight: 4,
+        pause: None,
     };
     let length = Length {
         warm_up: Duration::ZERO,

@@ -53,7 +53,7 @@ fn partitions(broker: &mut Bench, topics: usize) -> Result<Vec<Figure>> {
     ])
 }
 
-/// 1 KB batches, one in flight, timed alone and again while two connections read old data.
+/// 1 KB batches, one each millisecond, timed alone and again while two connections read old data.
 pub(crate) fn fetch_old(broker: &mut Bench, _: &Settings) -> Result<Vec<Figure>> {
     let old = broker.create_topics(1, 2, &[])?;
     let live = broker.create_topics(1, 1, &[])?;
@@ -69,6 +69,7 @@ pub(crate) fn fetch_old(broker: &mut Bench, _: &Settings) -> Result<Vec<Figure>>
         batch_bytes: 1 << 10,
         connections: 1,
         in_flight: 1,
+        pause: Some(Duration::from_millis(1)),
     };
     let window = |seconds| Length {
         warm_up: Duration::ZERO,

@@ -182,6 +182,7 @@ fn produce(
         batch_bytes,
         connections,
         in_flight,
+        pause: None,
     };
     let pid = broker.pid()?;
     let (samples, elapsed, before, after) =

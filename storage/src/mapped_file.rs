@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{Advice, Mmap, MmapOptions};
 
 const PAGE_BYTES: usize = 4096;
 /// `mincore` is asked about this many pages at a time.
@@ -192,6 +192,9 @@ impl FileMap {
         // bytes, and those are neither overwritten nor cut off while any process of ours has them mapped (rules 1
         // and 2 above). Other processes are kept out of the directory by its lock file.
         let map = unsafe { MmapOptions::new().len(len).map(file)? };
+        // Reading ahead is asked for by `will_need` alone. Left to page faults it happens in whatever touches the
+        // marked page: a write to a socket, on a thread that serves other connections.
+        map.advise(Advice::Random)?;
         Ok(Self {
             bytes: Bytes::from_owner(MapOwner(map)),
         })
@@ -247,12 +250,29 @@ pub(crate) fn is_resident(bytes: &[u8]) -> bool {
     true
 }
 
+/// Starts to read all pages of `bytes`, a part of a [`FileMap`], into the page cache, without waiting for them.
+/// Where the system cannot, they are read when they are touched.
+pub(crate) fn will_need(bytes: &[u8]) {
+    if bytes.is_empty() {
+        return;
+    }
+    let (start, len) = page_range(bytes);
+    // SAFETY: the range is page-aligned and part of a live map; the advice changes no byte.
+    let advised =
+        unsafe { rustix::mm::madvise(start.cast_mut().cast(), len, rustix::mm::Advice::WillNeed) };
+    if let Err(error) = advised {
+        tracing::debug!(%error, "pages cannot be read ahead");
+    }
+}
+
 /// Brings all pages of `bytes`, a part of a [`FileMap`], into the page cache and this process's page table;
 /// waits for the disk.
 pub(crate) fn prefault(bytes: &[u8]) -> io::Result<()> {
     if bytes.is_empty() {
         return Ok(());
     }
+    // All at once, not page by page.
+    will_need(bytes);
     let (start, len) = page_range(bytes);
     // SAFETY: the range is page-aligned and part of a live map; populating for reading changes no byte.
     let result = unsafe {

@@ -142,7 +142,7 @@ impl Partition {
         } = request;
         let log = self.log();
         Ok(if request.may_wait {
-            Some(log.read(fetch_offset, max_bytes, upper_bound, at_least_one_batch)?)
+            Some(log.read_from_disk(fetch_offset, max_bytes, upper_bound, at_least_one_batch)?)
         } else {
             log.read_if_resident(fetch_offset, max_bytes, upper_bound, at_least_one_batch)?
         })

@@ -39,8 +39,33 @@ impl Log {
         }
     }
 
-    /// As [`Log::read`], but None where finding or reading the batches would wait for the disk: then call `read`
-    /// and [`LogRead::prefault`] on a thread that may block.
+    /// As [`Log::read`], for data that is not in the page cache: may wait for the disk, and has it read ahead.
+    ///
+    /// # Errors
+    /// As [`Log::read`].
+    pub fn read_from_disk(
+        &self,
+        fetch_offset: i64,
+        max_bytes: usize,
+        upper_bound_offset: i64,
+        at_least_one_batch: bool,
+    ) -> Result<LogRead, ReadError> {
+        let segments = self.segments.load_full();
+        if fetch_offset < self.log_end_offset().min(upper_bound_offset)
+            && let Some(segment) = segments.as_slice().get(segments.floor(fetch_offset))
+        {
+            segment.read_ahead(fetch_offset, max_bytes)?;
+        }
+        self.read(
+            fetch_offset,
+            max_bytes,
+            upper_bound_offset,
+            at_least_one_batch,
+        )
+    }
+
+    /// As [`Log::read`], but None where finding or reading the batches would wait for the disk: then call
+    /// `read_from_disk` and [`LogRead::prefault`] on a thread that may block.
     ///
     /// # Errors
     /// As [`Log::read`].

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use crate::errors::StorageError;
 use crate::index::{OffsetIndex, TimeEntry, TimeIndex, TransactionIndex};
 use crate::log_config::LogConfig;
-use crate::mapped_file::{FileMap, MappedFile, is_resident};
+use crate::mapped_file::{FileMap, MappedFile, is_resident, will_need};
 
 pub(crate) use file_names::{
     CLEANED_SUFFIX, DELETED_SUFFIX, INDEX_SUFFIX, LOG_FIRST, LOG_LAST, LOG_SUFFIX, SWAP_SUFFIX,
@@ -27,6 +27,8 @@ pub(crate) use index_builder::IndexBuilder;
 pub(crate) use list::SegmentList;
 pub(crate) use scan::Found;
 
+/// How much is read ahead of a reader of old data, which mostly goes on to the end.
+const READ_AHEAD_BYTES: usize = 8 << 20;
 /// Data that this process appended stays in the page cache for at least this many bytes.
 const HOT_BYTES: u32 = 16 << 20;
 
@@ -209,16 +211,33 @@ impl Segment {
             return Ok(false);
         }
         let end = self.size();
-        let position = match self.offset_index.lookup(offset) {
-            Ok(Some(entry)) if entry.position < end => entry.position,
-            _ => 0,
-        };
+        let position = self.indexed_position(offset, end);
         if self.is_hot(position) {
             return Ok(true);
         }
         let map = self.map(end)?;
         let until = (position as usize).saturating_add(bytes).min(end as usize);
         Ok(is_resident(map.get(position as usize..until)))
+    }
+
+    /// Starts to read what finding `offset` and reading `bytes` from there will touch, and what comes behind it.
+    pub(crate) fn read_ahead(&self, offset: i64, bytes: usize) -> Result<(), StorageError> {
+        let end = self.size();
+        let position = self.indexed_position(offset, end) as usize;
+        let until = position
+            .saturating_add(bytes)
+            .saturating_add(READ_AHEAD_BYTES)
+            .min(end as usize);
+        will_need(self.map(end)?.get(position..until));
+        Ok(())
+    }
+
+    /// Where the index says to look for `offset`, unproved.
+    fn indexed_position(&self, offset: i64, end: u32) -> u32 {
+        match self.offset_index.lookup(offset) {
+            Ok(Some(entry)) if entry.position < end => entry.position,
+            _ => 0,
+        }
     }
 
     /// Notes the largest timestamp after an append.

@@ -2,10 +2,10 @@
 
 use crate::errors::{ReadError, StorageError};
 use crate::index::{OffsetEntry, TimeEntry};
-use crate::mapped_file::FileMap;
+use crate::mapped_file::{FileMap, will_need};
 use crate::record_batch::{BatchHeader, Batches};
 
-use super::{IndexBuilder, Segment};
+use super::{IndexBuilder, READ_AHEAD_BYTES, Segment};
 
 /// A batch that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +78,14 @@ impl Segment {
         is_it: impl Fn(&BatchHeader) -> bool,
     ) -> Result<Option<Found>, ReadError> {
         let mut batches = Batches::new(map.get(start as usize..end as usize));
+        let mut asked_for = start as usize;
         loop {
             let position = start + batches.position() as u32;
+            if asked_for < end as usize && asked_for <= position as usize + READ_AHEAD_BYTES / 2 {
+                let from = asked_for.max(position as usize);
+                asked_for = from.saturating_add(READ_AHEAD_BYTES).min(end as usize);
+                will_need(map.get(from..asked_for));
+            }
             match batches.next() {
                 None => return Ok(None),
                 Some(Ok((header, _))) if is_it(&header) => {

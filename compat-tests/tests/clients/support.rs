@@ -15,7 +15,7 @@ use compat_tests::process::eventually;
 use serde_json::Value;
 
 /// How long anything may take that needs no more than a few round trips, on a busy machine.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 
 /// A topic or group name that no other test uses.
 pub(crate) fn unique(prefix: &str) -> String {

@@ -44,6 +44,9 @@ struct Arguments {
     /// Length of one measured window of a load.
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
+    /// Length of the round before the measured ones of a load: compilers take their time.
+    #[arg(long, default_value_t = 12.0)]
+    warm_up_seconds: f64,
     /// Print a Markdown table at the end.
     #[arg(long)]
     markdown: bool,
@@ -78,6 +81,11 @@ fn main() -> Result<()> {
     };
     let settings = Settings {
         measured: Duration::from_secs_f64(arguments.seconds),
+        max_bytes: 2 << 30,
+    };
+    let warm_up = Settings {
+        measured: Duration::from_secs_f64(arguments.warm_up_seconds),
+        max_bytes: 8 << 30,
     };
     let mut report = Report::default();
     let mut shared: Vec<Bench> = Vec::new();
@@ -95,7 +103,13 @@ fn main() -> Result<()> {
                         shared.push(Bench::start(*product)?.0);
                     }
                 }
-                alternate(workload, rounds, &mut shared, &settings, &mut report)
+                alternate(
+                    workload,
+                    rounds,
+                    &mut shared,
+                    [&warm_up, &settings],
+                    &mut report,
+                )
             }
         };
         if let Err(error) = result {
@@ -115,12 +129,12 @@ fn alternate(
     workload: &Workload,
     rounds: usize,
     brokers: &mut [Bench],
-    settings: &Settings,
+    [warm_up, settings]: [&Settings; 2],
     report: &mut Report,
 ) -> Result<()> {
     // One round for the compilers and allocators.
     for broker in &mut *brokers {
-        (workload.run)(broker, settings)?;
+        (workload.run)(broker, warm_up)?;
     }
     for round in 0..rounds {
         for i in 0..brokers.len() {

@@ -38,6 +38,8 @@ pub(crate) struct Workload {
 #[derive(Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) measured: Duration,
+    /// The window ends early when this many bytes have passed, so that disks stay out of it.
+    pub(crate) max_bytes: u64,
 }
 
 /// Everything, in the order in which it runs.
@@ -272,7 +274,7 @@ impl Settings {
         Length {
             warm_up: Duration::from_millis(500),
             measured: self.measured,
-            max_bytes: 2 << 30,
+            max_bytes: self.max_bytes,
         }
     }
 }

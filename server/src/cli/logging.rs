@@ -66,6 +66,7 @@ mod tests {
             cluster_id: None,
             log: log.map(str::to_owned),
             log_format,
+            until_stdin_closes: false,
         }
     }
 

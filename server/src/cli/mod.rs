@@ -1,5 +1,6 @@
 //! The command line: what may be asked for, and the way from there to a running broker.
 
+mod cluster;
 mod logging;
 mod ready;
 mod runtime;
@@ -27,6 +28,7 @@ const FAILURE: u8 = 1;
     long_about = "A broker that speaks Apache Kafka's wire protocol.\n\nWithout a command it starts: on 127.0.0.1:9092, \
                   with its data in ./highwater-data.",
     after_help = "Examples:\n  highwater\n  highwater start server.properties --override log.dirs=/var/lib/highwater\n  \
+                  highwater cluster --brokers 3\n  \
                   KAFKA_LISTENERS=PLAINTEXT://:9092 highwater start",
     disable_help_subcommand = true
 )]
@@ -39,6 +41,8 @@ struct Arguments {
 enum Command {
     /// Start the broker (also without any command)
     Start(StartArguments),
+    /// Start several brokers on this machine as one cluster, to see replication
+    Cluster(cluster::ClusterArguments),
     /// Print the documentation of all configuration keys as Markdown
     ConfigDocs,
 }
@@ -65,6 +69,10 @@ pub struct StartArguments {
     /// How it is logged [env: HIGHWATER_LOG_FORMAT] [default: text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
+
+    /// Stop when stdin ends: for a process that must not leave its brokers behind
+    #[arg(long, hide = true)]
+    until_stdin_closes: bool,
 }
 
 /// Form of the log lines.
@@ -80,6 +88,7 @@ enum LogFormat {
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match Arguments::parse_from(with_default_command(arguments)).command {
         Command::Start(arguments) => start::start(&arguments),
+        Command::Cluster(arguments) => cluster::cluster(&arguments),
         Command::ConfigDocs => print(&config::markdown()),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use tokio::io::AsyncReadExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The signals that end the broker: SIGTERM, SIGINT and SIGHUP, as for Apache Kafka.
@@ -9,6 +10,8 @@ pub(super) struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
+    /// Set while the end of stdin counts as SIGTERM.
+    stdin: Option<tokio::io::Stdin>,
 }
 
 /// A signal that has come.
@@ -27,7 +30,13 @@ impl StopSignals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hang_up: signal(SignalKind::hangup())?,
+            stdin: None,
         })
+    }
+
+    /// From now on the end of stdin counts as SIGTERM, once.
+    pub(super) fn watch_stdin(&mut self) {
+        self.stdin = Some(tokio::io::stdin());
     }
 
     /// The next one.
@@ -36,6 +45,18 @@ impl StopSignals {
             _ = self.terminate.recv() => Received { name: "SIGTERM", number: 15 },
             _ = self.interrupt.recv() => Received { name: "SIGINT", number: 2 },
             _ = self.hang_up.recv() => Received { name: "SIGHUP", number: 1 },
+            () = end_of(&mut self.stdin) => Received { name: "the end of stdin", number: 15 },
         }
+    }
+}
+
+/// Completes at the end of what is read, or when it cannot be read; never without a reader.
+async fn end_of(stdin: &mut Option<tokio::io::Stdin>) {
+    if let Some(reader) = stdin {
+        let mut ignored = [0; 256];
+        while reader.read(&mut ignored).await.is_ok_and(|read| read > 0) {}
+        *stdin = None;
+    } else {
+        std::future::pending().await
     }
 }

@@ -50,7 +50,7 @@ fn run(arguments: &StartArguments, began: Instant) -> anyhow::Result<ExitCode> {
         .or_else(|| variable(CLUSTER_ID_VARIABLE))
         .filter(|id| !id.is_empty());
     let runtime = runtime::build()?;
-    let code = runtime.block_on(serve(config, cluster_id.as_deref(), began))?;
+    let code = runtime.block_on(serve(arguments, config, cluster_id.as_deref(), began))?;
     runtime.shutdown_background();
     Ok(code)
 }
@@ -72,11 +72,15 @@ fn tell(notice: &ConfigNotice) {
 
 /// Opens the directories, starts the broker, and stops it when a signal asks for it.
 async fn serve(
+    arguments: &StartArguments,
     config: Arc<DynamicConfig>,
     cluster_id: Option<&str>,
     began: Instant,
 ) -> anyhow::Result<ExitCode> {
     let mut signals = StopSignals::listen()?;
+    if arguments.until_stdin_closes {
+        signals.watch_stdin();
+    }
     let current = config.current();
     let dirs = log_dirs::open(current.log_manager(), current.node_id, cluster_id)?;
     for dir in &dirs.formatted {

@@ -136,6 +136,21 @@ pub fn open(
     })
 }
 
+/// The cluster that a data directory belongs to; `None` when it is not there or has no identity yet.
+///
+/// # Errors
+/// When it has one that cannot be read.
+pub fn read_cluster_id(dir: &Path) -> Result<Option<String>, LogDirError> {
+    let properties = MetaProperties::read(dir)?;
+    Ok(properties.map(|properties| properties.cluster_id))
+}
+
+/// A random id for a new cluster.
+#[must_use]
+pub fn new_cluster_id() -> String {
+    TopicId::random().to_string()
+}
+
 fn unusable(path: &Path, source: io::Error) -> LogDirError {
     LogDirError::Unusable {
         path: path.to_owned(),
@@ -219,7 +234,7 @@ fn agree(
             });
         }
     }
-    Ok(cluster.map_or_else(|| TopicId::random().to_string(), |(id, _)| id))
+    Ok(cluster.map_or_else(new_cluster_id, |(id, _)| id))
 }
 
 #[cfg(test)]

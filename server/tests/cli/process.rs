@@ -95,6 +95,11 @@ impl Running {
         assert!(status.expect("kill runs").success());
     }
 
+    /// Ends its stdin, where that is a pipe.
+    pub(crate) fn close_stdin(&mut self) {
+        drop(self.child.stdin.take().expect("piped"));
+    }
+
     /// Waits for its end; gives the status and the log.
     pub(crate) fn wait(&mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("waited for");

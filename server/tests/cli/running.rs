@@ -259,3 +259,19 @@ fn a_client_that_does_not_read_does_not_keep_it_from_stopping() {
     assert_eq!(status.code(), Some(0), "{log}");
     assert!(dir.path().join(".kafka_cleanshutdown").exists());
 }
+
+#[test]
+fn the_end_of_stdin_stops_a_broker_that_was_told_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().join("data");
+    let mut command = start_in(&data, &[]);
+    command
+        .arg("--until-stdin-closes")
+        .stdin(std::process::Stdio::piped());
+    let mut running = Running::start(command);
+    assert_eq!(api_versions(&running.address("PLAINTEXT://")), (7, 0));
+    running.close_stdin();
+    let (status, log) = running.wait();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(data.join(".kafka_cleanshutdown").exists());
+}

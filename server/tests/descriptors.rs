@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes};
 use highwater::api::table::Dispatched;
 use highwater::api::{CloseReason, RequestContext};
 use highwater::network::{
-    ListenerConfig, NetworkConfig, NetworkMetrics, RequestHandler, SocketServer,
+    ListenerConfig, ListenerKind, NetworkConfig, NetworkMetrics, RequestHandler, SocketServer,
 };
 use kafka_protocol::messages::ApiVersionsResponse;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -60,6 +60,7 @@ fn without_descriptors_clients_are_turned_away_and_served_again_when_there_are_s
     let metrics = Arc::new(NetworkMetrics::default());
     let listener = ListenerConfig {
         name: "PLAINTEXT".into(),
+        kind: ListenerKind::Broker,
         host: "127.0.0.1".into(),
         port: 0,
         advertised_host: "localhost".into(),

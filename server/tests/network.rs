@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes};
 use highwater::api::table::Dispatched;
 use highwater::api::{CloseReason, Reply, RequestContext, ResponseBody};
 use highwater::network::{
-    ListenerConfig, NetworkConfig, NetworkMetrics, RequestHandler, SocketServer,
+    ListenerConfig, ListenerKind, NetworkConfig, NetworkMetrics, RequestHandler, SocketServer,
 };
 use kafka_protocol::messages::ApiVersionsResponse;
 use parking_lot::Mutex;
@@ -172,6 +172,7 @@ impl Served {
 fn listener(name: &str) -> ListenerConfig {
     ListenerConfig {
         name: name.into(),
+        kind: ListenerKind::Broker,
         host: "127.0.0.1".into(),
         port: 0,
         advertised_host: "broker.example".into(),

@@ -108,7 +108,7 @@ impl ErrorCode for ControllerError {
     fn error_code(&self) -> ResponseError {
         match self {
             // Clients ask again; by then this process is gone or another one leads.
-            Self::Stopping => ResponseError::NotController,
+            Self::Stopping | Self::NotController { .. } => ResponseError::NotController,
             Self::Append(_) | Self::Storage(_) | Self::Read(_) | Self::Failed(_) => {
                 ResponseError::KafkaStorageError
             }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::background::Background;
 use super::{Broker, now_ms};
-use crate::config::{BrokerConfig, DynamicConfig, SecurityProtocol};
+use crate::config::{BrokerConfig, DynamicConfig, QuorumConfig, QuorumVoter, SecurityProtocol};
 use crate::controller::{
     AutoTopicCreation, Controller, ControllerError, ControllerSettings, MetadataSubscriber,
     ProducerIdManager, RecoveredMetadata, metadata_log_config, metadata_topic_id,
@@ -24,7 +24,9 @@ use crate::coordinator::group::GroupCoordinator;
 use crate::coordinator::group::replicated_log::ReplicatedOffsetsLog;
 use crate::fetch_session::FetchSessionCache;
 use crate::log_dirs::LogDirs;
-use crate::network::{BindError, Listener, NetworkMetrics, NetworkSettings, SocketServer};
+use crate::network::{
+    BindError, Listener, ListenerKind, NetworkMetrics, NetworkSettings, SocketServer,
+};
 
 /// How long connections may take to send what they owe when the broker stops.
 const CONNECTION_GRACE: Duration = Duration::from_secs(3);
@@ -43,6 +45,9 @@ pub enum StartError {
     /// The data directories cannot be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// A role of this node is not served yet.
+    #[error("{0}")]
+    NotSupported(String),
 }
 
 /// A broker that serves its clients, with what is needed to stop it.
@@ -66,6 +71,7 @@ impl RunningBroker {
             directory_ids,
             ..
         } = log_dirs;
+        check_roles(&config.current().quorum)?;
         let logs = Arc::new(manager);
         let metadata = recover_metadata(&logs, &cluster_id, &config.current())?;
         let image = Arc::clone(metadata.image());
@@ -86,6 +92,7 @@ impl RunningBroker {
 
         let settings = ControllerSettings {
             registration: registration(&current, server.listeners(), &directory_ids),
+            voters: vec![own_voter(id, server.listeners())],
             min_insync_replicas: min_insync_replicas(&current),
             last_stop_was_clean: logs.log_dirs().iter().all(|dir| dir.was_clean),
             max_bytes_between_snapshots: current
@@ -165,6 +172,33 @@ impl RunningBroker {
     }
 }
 
+/// The broker and the only controller are one process so far.
+fn check_roles(quorum: &QuorumConfig) -> Result<(), StartError> {
+    let both = quorum.roles.broker && quorum.roles.controller;
+    if both && quorum.is_quorum_of_one() {
+        return Ok(());
+    }
+    Err(StartError::NotSupported(
+        "process.roles other than broker,controller and more than one controller are not supported yet"
+            .to_owned(),
+    ))
+}
+
+/// This node as the only voter, with the address that it really listens on.
+fn own_voter(id: BrokerId, listeners: &[Arc<Listener>]) -> QuorumVoter {
+    let mut listeners = listeners.iter();
+    let controller = listeners.find(|listener| listener.kind == ListenerKind::Controller);
+    let (host, port) = controller.map_or((String::new(), 0), |listener| {
+        let port = u16::try_from(listener.advertised_port).unwrap_or_default();
+        (listener.advertised_host.to_string(), port)
+    });
+    QuorumVoter {
+        id: id.0,
+        host,
+        port,
+    }
+}
+
 /// Opens and replays the metadata log.
 fn recover_metadata(
     logs: &LogManager,
@@ -228,6 +262,7 @@ fn end_points(listeners: &[Arc<Listener>], config: &BrokerConfig) -> Vec<Endpoin
     };
     listeners
         .iter()
+        .filter(|listener| listener.kind == ListenerKind::Broker)
         .map(|listener| Endpoint {
             name: listener.name.clone(),
             host: listener.advertised_host.to_string(),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::network::Listener;
+use crate::network::{Listener, ListenerKind};
 
 /// What the message tells.
 pub(super) struct Ready<'a> {
@@ -35,7 +35,9 @@ impl Ready<'_> {
         for http in self.http {
             let _ = writeln!(text, "Metrics on http://{http}/metrics");
         }
-        let Some(bootstrap) = self.listeners.first().map(|listener| address(listener)) else {
+        let mut for_clients = self.listeners.iter();
+        let first = for_clients.find(|listener| listener.kind == ListenerKind::Broker);
+        let Some(bootstrap) = first.map(|listener| address(listener)) else {
             return text;
         };
         let _ = write!(
@@ -73,6 +75,7 @@ mod tests {
         let listener = |name: &str, host: &'static str, port| {
             Arc::new(Listener {
                 name: name.to_owned(),
+                kind: ListenerKind::Broker,
                 local_address: ([127, 0, 0, 1], port).into(),
                 advertised_host: StrBytes::from_static_str(host),
                 advertised_port: i32::from(port),

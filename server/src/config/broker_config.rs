@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use highwater_storage::LogConfig;
 
 use super::layers::Layers;
-use super::listeners::ListenerKeys;
-use super::node::{check_node_id, check_quorum};
-use super::{ConfigError, ListenerConfig, StaticConfig};
+use super::listeners::{ListenerKeys, Listeners};
+use super::node::check_node_id;
+use super::{ConfigError, ListenerConfig, QuorumConfig, StaticConfig};
 
 macro_rules! broker_config {
     ($($field:ident: $type:ty = $key:literal,)*) => {
@@ -20,8 +20,15 @@ macro_rules! broker_config {
                 #[doc = concat!("`", $key, "`; its meaning and default are in [`super::keys`].")]
                 pub $field: $type,
             )*
+            /// `process.roles`, and the controllers of the cluster.
+            pub quorum: QuorumConfig,
             /// `listeners`, `advertised.listeners` and their protocols, without the controller's.
             pub listeners: Vec<ListenerConfig>,
+            /// The listeners that `controller.listener.names` names, in the order of that key.
+            pub controller_listeners: Vec<ListenerConfig>,
+            /// Name of the listener that brokers reach each other by: `inter.broker.listener.name`, or the one that
+            /// is called as `security.inter.broker.protocol`, or the first; empty on a node that is no broker.
+            pub inter_broker_listener_name: String,
             /// `log.dirs`, or `log.dir` when that is absent.
             pub log_dirs: Vec<PathBuf>,
             /// `max.connections.per.ip.overrides`: connections that single addresses may hold open; names
@@ -42,7 +49,10 @@ macro_rules! broker_config {
             fn fields(layers: &Layers<'_>, derived: Derived) -> Result<Self, ConfigError> {
                 Ok(BrokerConfig {
                     $($field: layers.get($key)?,)*
-                    listeners: derived.listeners,
+                    quorum: derived.quorum,
+                    listeners: derived.listeners.broker,
+                    controller_listeners: derived.listeners.controller,
+                    inter_broker_listener_name: derived.listeners.inter_broker_name,
                     log_dirs: derived.log_dirs,
                     max_connections_per_ip_overrides: derived.max_connections_per_ip_overrides,
                     http_listeners: derived.http_listeners,
@@ -106,7 +116,8 @@ broker_config! {
 }
 
 struct Derived {
-    listeners: Vec<ListenerConfig>,
+    quorum: QuorumConfig,
+    listeners: Listeners,
     log_dirs: Vec<PathBuf>,
     max_connections_per_ip_overrides: BTreeMap<IpAddr, i32>,
     http_listeners: Vec<HttpAddress>,
@@ -133,12 +144,13 @@ impl BrokerConfig {
 
     pub(super) fn from_layers(layers: &Layers<'_>) -> Result<Self, ConfigError> {
         check_node_id(layers)?;
-        check_quorum(layers)?;
+        let quorum = QuorumConfig::from_layers(layers)?;
         check_times(layers)?;
         let log_dirs = log_dirs(layers)?;
         check_metadata_log_dir(layers, &log_dirs)?;
         let derived = Derived {
-            listeners: listeners(layers)?,
+            listeners: listeners(layers, &quorum)?,
+            quorum,
             log_dirs,
             max_connections_per_ip_overrides: connection_overrides(layers)?,
             http_listeners: http_listeners(layers)?,
@@ -215,8 +227,10 @@ fn check_times(layers: &Layers<'_>) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn listeners(layers: &Layers<'_>) -> Result<Vec<ListenerConfig>, ConfigError> {
+fn listeners(layers: &Layers<'_>, quorum: &QuorumConfig) -> Result<Listeners, ConfigError> {
     ListenerKeys {
+        roles: quorum.roles,
+        is_quorum_of_one: quorum.is_quorum_of_one(),
         listeners: &layers.get::<Vec<String>>("listeners")?,
         advertised_listeners: layers
             .get::<Option<Vec<String>>>("advertised.listeners")?

@@ -113,7 +113,7 @@ fn topic_defaults_follow_the_strongest_key_that_is_set() {
 }
 
 #[test]
-fn one_node_is_accepted_in_all_its_forms_and_several_are_not() {
+fn the_old_name_of_the_node_id_is_taken_and_must_agree() {
     assert_eq!(
         config(&[("broker.id", "7")]).expect("the old name").node_id,
         7
@@ -129,28 +129,59 @@ fn one_node_is_accepted_in_all_its_forms_and_several_are_not() {
             .expect_err("not the same")
             .contains("contradict")
     );
-    assert!(config(&[("process.roles", "controller,broker")]).is_ok());
+}
+
+#[test]
+fn each_role_has_the_listeners_that_it_needs() {
+    let voters = ("controller.quorum.voters", "1@a:9093,2@b:9093,3@c:9093");
+    let names = ("controller.listener.names", "CONTROLLER");
+    let combined = config(&[
+        voters,
+        names,
+        ("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093"),
+    ]);
+    let combined = combined.expect("one of three nodes");
+    assert_eq!(combined.listeners[0].port, 9092);
+    assert_eq!(combined.controller_listeners[0].port, 9093);
+    assert_eq!(combined.inter_broker_listener_name, "PLAINTEXT");
+    assert_eq!(combined.network_listeners().len(), 2);
+
+    let error = config(&[voters]).expect_err("the other controllers cannot reach it");
     assert!(
-        config(&[("process.roles", "broker")])
-            .expect_err("needs a controller")
-            .contains("not supported yet")
+        error.contains("others must reach this controller"),
+        "{error}"
     );
-    assert!(config(&[("process.roles", "broker,zookeeper")]).is_err());
-    assert!(config(&[("controller.quorum.voters", "1@localhost:9093")]).is_ok());
+
+    let controller = [("process.roles", "controller"), names];
+    let alone = |listeners| {
+        config(&[
+            controller[0],
+            controller[1],
+            voters,
+            ("listeners", listeners),
+        ])
+    };
+    let only = alone("CONTROLLER://:9093").expect("a controller");
+    assert_eq!(
+        (only.listeners.len(), only.controller_listeners.len()),
+        (0, 1)
+    );
+    let error = alone("PLAINTEXT://:9092,CONTROLLER://:9093").expect_err("not for brokers");
     assert!(
-        config(&[("controller.quorum.voters", "2@localhost:9093")])
-            .expect_err("another node")
-            .contains("node.id")
+        error.contains("only listeners of controller.listener.names"),
+        "{error}"
     );
+
+    let broker = [("process.roles", "broker"), voters, ("node.id", "4")];
+    let with = |key, value| config(&[broker[0], broker[1], broker[2], (key, value)]);
+    let error = with("listeners", "PLAINTEXT://:9092").expect_err("no name");
     assert!(
-        config(&[("controller.quorum.voters", "localhost:9093")])
-            .expect_err("no id")
-            .contains("id@host:port")
+        error.contains("name of the controllers' listener"),
+        "{error}"
     );
-    let several =
-        config(&[("controller.quorum.voters", "1@a:1,2@b:1,3@c:1")]).expect_err("several");
-    assert!(several.contains("not supported yet"), "{several}");
-    assert!(config(&[("controller.quorum.bootstrap.servers", "a:1,b:1")]).is_err());
+    assert!(with("controller.listener.names", "CONTROLLER").is_ok());
+    let error = with("controller.listener.names", "PLAINTEXT").expect_err("its own listener");
+    assert!(error.contains("no name of `listeners`"), "{error}");
 }
 
 #[test]
@@ -239,6 +270,8 @@ fn the_configuration_that_apache_kafka_ships_is_taken_as_it_is() {
         })
         .collect();
     assert_eq!(listeners, [("PLAINTEXT", 9092, "localhost")]);
+    assert_eq!(config.controller_listeners[0].name, "CONTROLLER");
+    assert!(config.quorum.is_quorum_of_one());
     assert_eq!(config.log_dirs, [PathBuf::from("/tmp/kraft-combined-logs")]);
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::ConfigError;
+use super::{ConfigError, ProcessRoles};
 
 /// Kafka's security protocols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,9 +75,23 @@ pub struct ListenerConfig {
     pub advertised_port: u16,
 }
 
+/// The listeners of this node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listeners {
+    /// Those for clients and other brokers, in the order of `listeners`.
+    pub(super) broker: Vec<ListenerConfig>,
+    /// Those of the controller, in the order of `controller.listener.names`.
+    pub(super) controller: Vec<ListenerConfig>,
+    /// The one that brokers reach each other by; empty without the broker role.
+    pub(super) inter_broker_name: String,
+}
+
 /// What the keys about listeners say.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ListenerKeys<'a> {
+    pub(super) roles: ProcessRoles,
+    /// Whether this node is the only controller, which then may do without a listener for others.
+    pub(super) is_quorum_of_one: bool,
     pub(super) listeners: &'a [String],
     pub(super) advertised_listeners: Option<&'a [String]>,
     pub(super) protocol_map: &'a str,
@@ -99,54 +113,101 @@ const PROTOCOL_MAP: &str = "listener.security.protocol.map";
 const CONTROLLER_NAMES: &str = "controller.listener.names";
 
 impl ListenerKeys<'_> {
-    /// The listeners for clients, in the order of `listeners`; those of the controller are checked and left out.
-    pub(super) fn resolve(
-        &self,
-        host_name: impl Fn() -> String,
-    ) -> Result<Vec<ListenerConfig>, ConfigError> {
-        let end_points = self.end_points()?;
+    /// The listeners of this node, if the keys agree with each other and with its roles.
+    pub(super) fn resolve(&self, host_name: impl Fn() -> String) -> Result<Listeners, ConfigError> {
+        let end_points = parse_all(LISTENERS, self.listeners)?;
+        self.check_ports(&end_points)?;
+        self.check_controller_names(&end_points)?;
         let advertised = self.advertised(&end_points)?;
         let protocols = parse_protocol_map(self.protocol_map)?;
-        let mut resolved = Vec::new();
+        for name in self.controller_listener_names {
+            self.protocol(&protocols, CONTROLLER_NAMES, name)?;
+        }
+        let (mut broker, mut controller) = (Vec::new(), Vec::new());
         for end_point in &end_points {
-            let is_controller = self.is_controller(&end_point.name);
-            let protocol = protocols
-                .get(&end_point.name)
-                .copied()
-                .or(is_controller.then_some(SecurityProtocol::Plaintext))
-                .ok_or_else(|| {
-                    ConfigError::invalid(
-                        PROTOCOL_MAP,
-                        self.protocol_map,
-                        format!(
-                            "an entry for the listener {} is expected, as {0}:PLAINTEXT",
-                            end_point.name
-                        ),
-                    )
-                })?;
-            if protocol != SecurityProtocol::Plaintext {
-                return Err(ConfigError::not_supported(
-                    LISTENERS,
-                    &self.listeners.join(","),
-                    format!(
-                        "the listener {} is mapped to {protocol}, and only PLAINTEXT is served",
-                        end_point.name
-                    ),
-                ));
-            }
-            if !is_controller {
-                resolved.push(self.advertise(end_point, protocol, &advertised, &host_name)?);
+            let protocol = self.protocol(&protocols, LISTENERS, &end_point.name)?;
+            let listener = self.advertise(end_point, protocol, &advertised, &host_name)?;
+            match self.is_controller(&end_point.name) {
+                true => controller.push(listener),
+                false => broker.push(listener),
             }
         }
-        if resolved.is_empty() {
-            return Err(ConfigError::invalid(
-                LISTENERS,
-                &self.listeners.join(","),
-                "at least one listener that is not the controller's is expected",
+        let place = |listener: &ListenerConfig| {
+            let mut names = self.controller_listener_names.iter();
+            names.position(|name| name.eq_ignore_ascii_case(&listener.name))
+        };
+        controller.sort_by_key(place);
+        self.check_roles(&broker, &controller)?;
+        Ok(Listeners {
+            inter_broker_name: self.inter_broker_name(&broker)?,
+            broker,
+            controller,
+        })
+    }
+
+    /// The protocol of a listener; that of a controller's is PLAINTEXT unless the map says otherwise.
+    fn protocol(
+        &self,
+        protocols: &BTreeMap<String, SecurityProtocol>,
+        key: &str,
+        name: &str,
+    ) -> Result<SecurityProtocol, ConfigError> {
+        let of_controller = self
+            .is_controller(name)
+            .then_some(SecurityProtocol::Plaintext);
+        let mapped = protocols.get(&name.to_ascii_uppercase()).copied();
+        let protocol = mapped.or(of_controller).ok_or_else(|| {
+            ConfigError::invalid(
+                PROTOCOL_MAP,
+                self.protocol_map,
+                format!("an entry for the listener {name} is expected, as {name}:PLAINTEXT"),
+            )
+        })?;
+        if protocol != SecurityProtocol::Plaintext {
+            let names = match key {
+                CONTROLLER_NAMES => self.controller_listener_names,
+                _ => self.listeners,
+            };
+            return Err(ConfigError::not_supported(
+                key,
+                &names.join(","),
+                format!(
+                    "the listener {name} is mapped to {protocol}, and only PLAINTEXT is served"
+                ),
             ));
         }
-        self.check_inter_broker(&resolved)?;
-        Ok(resolved)
+        Ok(protocol)
+    }
+
+    /// Which listeners a node needs and which it must not have, by its roles.
+    fn check_roles(
+        &self,
+        broker: &[ListenerConfig],
+        controller: &[ListenerConfig],
+    ) -> Result<(), ConfigError> {
+        let refuse_listeners = |expected: &str| {
+            let listeners = self.listeners.join(",");
+            Err(ConfigError::invalid(LISTENERS, &listeners, expected))
+        };
+        if self.roles.broker && broker.is_empty() {
+            return refuse_listeners(
+                "at least one listener that is not the controller's is expected",
+            );
+        }
+        if !self.roles.broker && !broker.is_empty() {
+            return refuse_listeners(
+                "only listeners of controller.listener.names are expected, as process.roles is only controller",
+            );
+        }
+        let needs_listener = self.roles.controller && !(self.roles.broker && self.is_quorum_of_one);
+        if needs_listener && controller.is_empty() {
+            return Err(ConfigError::invalid(
+                CONTROLLER_NAMES,
+                &self.controller_listener_names.join(","),
+                "a name of `listeners` is expected, as others must reach this controller",
+            ));
+        }
+        Ok(())
     }
 
     fn is_controller(&self, name: &str) -> bool {
@@ -155,8 +216,7 @@ impl ListenerKeys<'_> {
             .any(|controller| controller.eq_ignore_ascii_case(name))
     }
 
-    fn end_points(&self) -> Result<Vec<EndPoint>, ConfigError> {
-        let end_points = parse_all(LISTENERS, self.listeners)?;
+    fn check_ports(&self, end_points: &[EndPoint]) -> Result<(), ConfigError> {
         for (index, end_point) in end_points.iter().enumerate() {
             let same_port = |other: &&EndPoint| {
                 other.port == end_point.port
@@ -174,19 +234,31 @@ impl ListenerKeys<'_> {
                 ));
             }
         }
+        Ok(())
+    }
+
+    /// A controller listens on all of its listeners; a broker that is none only needs a name for theirs.
+    fn check_controller_names(&self, end_points: &[EndPoint]) -> Result<(), ConfigError> {
+        let refuse = |expected: &str| {
+            let names = self.controller_listener_names.join(",");
+            Err(ConfigError::invalid(CONTROLLER_NAMES, &names, expected))
+        };
+        if !self.roles.controller && self.controller_listener_names.is_empty() {
+            return refuse("the name of the controllers' listener is expected");
+        }
         for name in self.controller_listener_names {
-            if !end_points
-                .iter()
-                .any(|end_point| end_point.name.eq_ignore_ascii_case(name))
-            {
-                return Err(ConfigError::invalid(
-                    CONTROLLER_NAMES,
-                    &self.controller_listener_names.join(","),
-                    "names of `listeners` are expected",
-                ));
+            let mut names = end_points.iter().map(|end_point| &end_point.name);
+            let is_listener = names.any(|listener| listener.eq_ignore_ascii_case(name));
+            if self.roles.controller && !is_listener {
+                return refuse("names of `listeners` are expected");
+            }
+            if !self.roles.controller && is_listener {
+                return refuse(
+                    "no name of `listeners` is expected, as process.roles is only broker",
+                );
             }
         }
-        Ok(end_points)
+        Ok(())
     }
 
     fn advertised(
@@ -230,6 +302,10 @@ impl ListenerKeys<'_> {
         let (advertised_host, advertised_port) = match advertised.get(&end_point.name) {
             Some(advertised) => (advertised.host.clone(), advertised.port),
             None if end_point.host.is_empty() => (host_name(), end_point.port),
+            // Only those of the quorum go there, by controller.quorum.voters.
+            None if is_unroutable(&end_point.host) && self.is_controller(&end_point.name) => {
+                (host_name(), end_point.port)
+            }
             None if is_unroutable(&end_point.host) => {
                 return Err(ConfigError::invalid(
                     LISTENERS,
@@ -252,7 +328,9 @@ impl ListenerKeys<'_> {
         })
     }
 
-    fn check_inter_broker(&self, listeners: &[ListenerConfig]) -> Result<(), ConfigError> {
+    /// The listener that `inter.broker.listener.name` names; without it the one that is called as the protocol, else
+    /// the first.
+    fn inter_broker_name(&self, listeners: &[ListenerConfig]) -> Result<String, ConfigError> {
         if self.inter_broker_protocol != SecurityProtocol::Plaintext.name() {
             return Err(ConfigError::not_supported(
                 "security.inter.broker.protocol",
@@ -260,23 +338,34 @@ impl ListenerKeys<'_> {
                 "only PLAINTEXT is served",
             ));
         }
-        let Some(name) = self
-            .inter_broker_listener_name
-            .filter(|name| !name.is_empty())
-        else {
-            return Ok(());
-        };
-        if listeners
-            .iter()
-            .any(|listener| listener.name.eq_ignore_ascii_case(name))
-        {
-            return Ok(());
+        if !self.roles.broker {
+            return Ok(String::new());
         }
-        Err(ConfigError::invalid(
-            "inter.broker.listener.name",
-            name,
-            "a name of `listeners` that is not the controller's is expected",
-        ))
+        let find = |name: &str| {
+            let mut names = listeners.iter().map(|listener| &listener.name);
+            names.find(|listener| listener.eq_ignore_ascii_case(name))
+        };
+        let configured = self
+            .inter_broker_listener_name
+            .filter(|name| !name.is_empty());
+        let found = match configured {
+            Some(name) => find(name).ok_or_else(|| {
+                ConfigError::invalid(
+                    "inter.broker.listener.name",
+                    name,
+                    "a name of `listeners` that is not the controller's is expected",
+                )
+            })?,
+            None => match find(self.inter_broker_protocol) {
+                Some(name) => name,
+                None => {
+                    return Ok(listeners
+                        .first()
+                        .map_or_else(String::new, |listener| listener.name.clone()));
+                }
+            },
+        };
+        Ok(found.clone())
     }
 }
 

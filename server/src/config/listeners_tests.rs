@@ -11,6 +11,16 @@ fn resolve(
     map: &str,
     controller: &str,
 ) -> Result<Vec<ListenerConfig>, String> {
+    resolve_all(listeners, advertised, map, controller, None).map(|listeners| listeners.broker)
+}
+
+fn resolve_all(
+    listeners: &str,
+    advertised: Option<&str>,
+    map: &str,
+    controller: &str,
+    inter_broker: Option<&str>,
+) -> Result<Listeners, String> {
     let list = |text: &str| -> Vec<String> {
         text.split(',')
             .filter(|item| !item.is_empty())
@@ -18,11 +28,16 @@ fn resolve(
             .collect()
     };
     ListenerKeys {
+        roles: ProcessRoles {
+            broker: true,
+            controller: true,
+        },
+        is_quorum_of_one: true,
         listeners: &list(listeners),
         advertised_listeners: advertised.map(list).as_deref(),
         protocol_map: map,
         controller_listener_names: &list(controller),
-        inter_broker_listener_name: None,
+        inter_broker_listener_name: inter_broker,
         inter_broker_protocol: "PLAINTEXT",
     }
     .resolve(|| "this-host".to_owned())
@@ -77,21 +92,38 @@ fn a_listener_is_advertised_as_it_is_bound_unless_told_otherwise() {
 }
 
 #[test]
-fn the_controllers_listener_is_checked_and_left_out() {
-    let listeners = resolve(
+fn brokers_reach_each_other_by_the_named_listener_or_by_that_of_the_protocol_or_the_first() {
+    let name = |listeners: &str, inter_broker| {
+        let map = "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT,PLAINTEXT:PLAINTEXT";
+        resolve_all(listeners, None, map, "", inter_broker)
+            .map(|listeners| listeners.inter_broker_name)
+    };
+    let both = "OUTSIDE://h:1,INSIDE://h:2";
+    assert_eq!(name(both, Some("inside")).expect("named"), "INSIDE");
+    assert_eq!(name(both, None).expect("the first"), "OUTSIDE");
+    let of_protocol = name("OUTSIDE://h:1,PLAINTEXT://h:2", None);
+    assert_eq!(of_protocol.expect("of the protocol"), "PLAINTEXT");
+    let error = name(both, Some("OTHER")).expect_err("no listener");
+    assert!(error.contains("inter.broker.listener.name"), "{error}");
+}
+
+#[test]
+fn the_controllers_listener_is_apart() {
+    let listeners = resolve_all(
         "PLAINTEXT://:9092,CONTROLLER://:9093",
         Some("PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093"),
         "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL",
         "CONTROLLER",
+        None,
     );
     let listeners = listeners.expect("a combined node");
-    assert_eq!(
-        listeners
-            .iter()
-            .map(|listener| listener.name.as_str())
-            .collect::<Vec<_>>(),
-        ["PLAINTEXT"]
-    );
+    let names = |listeners: &[ListenerConfig]| -> Vec<String> {
+        let names = listeners.iter().map(|listener| listener.name.clone());
+        names.collect()
+    };
+    assert_eq!(names(&listeners.broker), ["PLAINTEXT"]);
+    assert_eq!(names(&listeners.controller), ["CONTROLLER"]);
+    assert_eq!(listeners.controller[0].advertised_host, "localhost");
     let missing =
         resolve("PLAINTEXT://:9092", None, DEFAULT_MAP, "CONTROLLER").expect_err("not listened on");
     assert!(missing.contains("controller.listener.names"), "{missing}");

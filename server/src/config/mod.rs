@@ -18,6 +18,7 @@ mod listeners;
 mod node;
 mod parts;
 mod properties;
+mod roles;
 mod static_config;
 mod value;
 
@@ -28,6 +29,7 @@ pub use environment::environment_properties;
 pub use key::{Allowed, ConfigKey, ConfigType, Support, UpdateMode};
 pub use listeners::{ListenerConfig, SecurityProtocol};
 pub use properties::parse_properties;
+pub use roles::{ProcessRoles, QuorumConfig, QuorumVoter};
 pub use static_config::{ConfigNotice, StaticConfig};
 pub use value::ConfigValue;
 

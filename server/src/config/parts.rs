@@ -6,7 +6,7 @@ use highwater_storage::LogManagerSettings;
 
 use super::BrokerConfig;
 use crate::coordinator::group::GroupConfig;
-use crate::network::{ListenerConfig, NetworkConfig};
+use crate::network::{ListenerConfig, ListenerKind, NetworkConfig};
 
 impl BrokerConfig {
     /// The bounds and socket options of the network layer.
@@ -29,18 +29,22 @@ impl BrokerConfig {
         }
     }
 
-    /// The listeners for clients.
+    /// The listeners to open: those for clients and brokers, then those of the controller.
     pub fn network_listeners(&self) -> Vec<ListenerConfig> {
-        self.listeners
-            .iter()
-            .map(|listener| ListenerConfig {
+        let listener = |kind| {
+            move |listener: &super::ListenerConfig| ListenerConfig {
                 name: listener.name.clone(),
+                kind,
                 host: listener.host.clone(),
                 port: listener.port,
                 advertised_host: listener.advertised_host.clone(),
                 advertised_port: listener.advertised_port,
-            })
-            .collect()
+            }
+        };
+        let broker = self.listeners.iter().map(listener(ListenerKind::Broker));
+        let controller = self.controller_listeners.iter();
+        let controller = controller.map(listener(ListenerKind::Controller));
+        broker.chain(controller).collect()
     }
 
     /// The settings of the group coordinator.

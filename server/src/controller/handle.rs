@@ -3,12 +3,13 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use highwater_replication::cluster::{ClusterImage, MetadataRecord};
 use highwater_storage::{BrokerEpoch, BrokerId};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{ControllerError, MetadataPublisher};
+use super::{ControllerError, ControllerNode, MetadataPublisher, QuorumStatus, QuorumView};
 
 /// What became of a request when it was judged.
 #[derive(Debug)]
@@ -44,33 +45,97 @@ pub(super) enum Request {
     Stop,
 }
 
-/// Submits requests to the controller and reads its latest image. Cheap to clone.
+/// Submits requests to this node's controller and reads the latest image; every node has one, also a node without the
+/// controller role. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ControllerHandle {
-    pub(super) requests: mpsc::Sender<Request>,
-    pub(super) publisher: Arc<MetadataPublisher>,
-    pub(super) broker_id: BrokerId,
-    pub(super) broker_epoch: BrokerEpoch,
+    /// `None` without the controller role.
+    requests: Option<mpsc::Sender<Request>>,
+    publisher: Arc<MetadataPublisher>,
+    quorum: Arc<QuorumView>,
+    broker_epoch: Arc<AtomicI64>,
 }
 
 impl ControllerHandle {
+    /// A handle of a node without the controller role: its image comes from the active controller, and it takes no
+    /// request.
+    pub fn without_controller(publisher: Arc<MetadataPublisher>, quorum: Arc<QuorumView>) -> Self {
+        Self {
+            requests: None,
+            publisher,
+            quorum,
+            broker_epoch: Arc::new(AtomicI64::new(-1)),
+        }
+    }
+
+    pub(super) fn new(
+        requests: mpsc::Sender<Request>,
+        publisher: Arc<MetadataPublisher>,
+        quorum: Arc<QuorumView>,
+    ) -> Self {
+        Self {
+            requests: Some(requests),
+            ..Self::without_controller(publisher, quorum)
+        }
+    }
+
+    pub(super) fn requests(&self) -> Option<&mpsc::Sender<Request>> {
+        self.requests.as_ref()
+    }
+
     /// The latest image.
     pub fn image(&self) -> Arc<ClusterImage> {
         self.publisher.image()
     }
 
-    /// This node as a broker.
-    pub fn broker_id(&self) -> BrokerId {
-        self.broker_id
+    /// Who acts on changes of the image.
+    pub fn publisher(&self) -> &Arc<MetadataPublisher> {
+        &self.publisher
     }
 
-    /// The epoch of this run of the broker.
+    /// This node as a broker.
+    pub fn broker_id(&self) -> BrokerId {
+        BrokerId(self.quorum.node_id())
+    }
+
+    /// The epoch of this run of the broker; -1 until it is registered.
     pub fn broker_epoch(&self) -> BrokerEpoch {
-        self.broker_epoch
+        BrokerEpoch(self.broker_epoch.load(Ordering::Acquire))
+    }
+
+    /// Notes the epoch that this run of the broker was registered with.
+    pub fn set_broker_epoch(&self, epoch: BrokerEpoch) {
+        self.broker_epoch.store(epoch.0, Ordering::Release);
+    }
+
+    /// What this node knows of the quorum.
+    pub fn quorum(&self) -> &Arc<QuorumView> {
+        &self.quorum
+    }
+
+    /// Whether this node has the controller role.
+    pub fn has_controller_role(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    /// Whether this node is the active controller: requests of the controller are served here.
+    pub fn is_active(&self) -> bool {
+        self.has_controller_role() && self.quorum.is_active()
+    }
+
+    /// The active controller, and word of each change of it.
+    pub fn active_controller(&self) -> watch::Receiver<Option<ControllerNode>> {
+        self.quorum.active_controller()
+    }
+
+    /// The quorum as this node sees it, for DescribeQuorum.
+    pub fn quorum_status(&self, now_ms: i64) -> QuorumStatus {
+        self.quorum.status(now_ms)
     }
 
     /// Has `judge` decide against the latest image, on the controller's thread and in the order of submission; waits
-    /// until its records are durable and published, then gives its response. `judge` also gets the time in ms.
+    /// until its records are durable and published, then gives its response. `judge` also gets the time in ms. A node
+    /// that is not the active controller refuses with [`ControllerError::NotController`].
     ///
     /// Dropping the future does not take the request back.
     pub fn submit<R, F>(
@@ -95,8 +160,10 @@ impl ControllerHandle {
                 Box::new(move |result| drop(sender.send(result.map(|()| response))));
             (decision.records, release)
         };
-        let requests = self.requests.clone();
+        let requests = self.requests.clone().filter(|_| self.quorum.is_active());
+        let leader = self.quorum.leader_id();
         async move {
+            let requests = requests.ok_or(ControllerError::NotController { leader })?;
             let request = Request::Judge(Box::new(judge));
             requests
                 .send(request)

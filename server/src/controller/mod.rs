@@ -16,6 +16,7 @@ mod metadata_log;
 mod producer_ids;
 mod publisher;
 mod quorum_state;
+mod quorum_view;
 mod recovery;
 mod reserve;
 mod snapshot;
@@ -40,6 +41,7 @@ pub use handle::{ControllerHandle, Decision};
 pub use metadata_log::{metadata_log_config, metadata_topic_id, metadata_topic_partition};
 pub use producer_ids::{ProducerIdError, ProducerIdManager};
 pub use publisher::{MetadataPublisher, MetadataSubscriber};
+pub use quorum_view::{ControllerNode, QuorumReplica, QuorumStatus, QuorumView};
 pub use recovery::RecoveredMetadata;
 pub use start::{Controller, ControllerSettings};
 
@@ -104,10 +106,24 @@ pub enum ControllerError {
     /// The controller failed earlier and writes no more until a restart.
     #[error("the controller has failed and writes no metadata: {0}")]
     Failed(Arc<str>),
+    /// This node is not the active controller. If it was when the request came, the outcome is unknown: what it wrote
+    /// may still take effect under the next controller.
+    #[error("{}", not_controller(*leader))]
+    NotController {
+        /// The active controller, if this node knows it.
+        leader: Option<i32>,
+    },
     /// The controller is stopping.
     #[error("the controller is stopping")]
     Stopping,
     /// The closure of the request panicked; nothing of it took effect.
     #[error("the request could not be judged")]
     Panicked,
+}
+
+fn not_controller(leader: Option<i32>) -> String {
+    match leader {
+        Some(id) => format!("the active controller is node {id}"),
+        None => "no controller is active".to_owned(),
+    }
 }

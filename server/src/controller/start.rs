@@ -15,9 +15,10 @@ use super::handle::{ControllerHandle, Request};
 use super::reserve::Reserve;
 use super::writer::{Writer, now_ms};
 use super::{
-    ControllerError, MetadataPublisher, MetadataSubscriber, RecoveredMetadata, features,
-    quorum_state,
+    ControllerError, ControllerNode, MetadataPublisher, MetadataSubscriber, QuorumView,
+    RecoveredMetadata, features, quorum_state,
 };
+use crate::config::QuorumVoter;
 
 /// Requests that may wait for the controller; more wait to be let in.
 const REQUEST_QUEUE: usize = 1024;
@@ -29,6 +30,8 @@ const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 pub struct ControllerSettings {
     /// This node as a broker: it registers itself.
     pub registration: BrokerRegistrationRequest,
+    /// The controllers of the quorum: this node.
+    pub voters: Vec<QuorumVoter>,
     /// `min.insync.replicas` of the static configuration: a new cluster keeps it in its metadata, as leader and
     /// controller must agree on it (KIP-966).
     pub min_insync_replicas: i32,
@@ -54,8 +57,10 @@ impl Controller {
 
     /// Takes no more requests, finishes those that were submitted, and waits for the thread. Blocks.
     pub fn stop(self) {
-        // A closed channel means that the thread has ended already.
-        let _ = self.handle.requests.blocking_send(Request::Stop);
+        if let Some(requests) = self.handle.requests() {
+            // A closed channel means that the thread has ended already.
+            let _ = requests.blocking_send(Request::Stop);
+        }
         if self.thread.join().is_err() {
             tracing::error!("the controller thread panicked");
         }
@@ -87,15 +92,19 @@ impl RecoveredMetadata {
             reserve,
             failed: None,
         };
-        let broker_id = settings.registration.id;
+        let quorum = QuorumView::new(node_id, settings.voters.clone(), self.log.clone());
         let broker_epoch = self.write_first_records(&mut writer, settings)?;
+        let own = quorum.voters().iter().find(|voter| voter.id == node_id);
+        let (host, port) = own.map_or((String::new(), 0), |own| (own.host.clone(), own.port));
+        quorum.set_active_controller(Some(ControllerNode {
+            id: node_id,
+            epoch,
+            host,
+            port,
+        }));
         let (requests, receiver) = mpsc::channel(REQUEST_QUEUE);
-        let handle = ControllerHandle {
-            requests,
-            publisher,
-            broker_id,
-            broker_epoch,
-        };
+        let handle = ControllerHandle::new(requests, publisher, Arc::new(quorum));
+        handle.set_broker_epoch(broker_epoch);
         let thread = std::thread::Builder::new()
             .name("controller".to_owned())
             .spawn(move || writer.run(receiver))

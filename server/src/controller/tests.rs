@@ -65,6 +65,7 @@ fn settings(last_stop_was_clean: bool) -> ControllerSettings {
             rack: None,
             log_dirs: vec![Uuid::from_u128(7)],
         },
+        voters: Vec::new(),
         min_insync_replicas: 1,
         last_stop_was_clean,
         max_bytes_between_snapshots: u64::MAX,

@@ -10,11 +10,22 @@ use tokio::net::TcpListener;
 
 use super::server::NetworkConfig;
 
+/// Whom a listener is for; it decides which APIs are served on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ListenerKind {
+    /// Clients, and other brokers.
+    Broker,
+    /// Brokers that talk to the controller, and the other controllers: one of `controller.listener.names`.
+    Controller,
+}
+
 /// A listener as configured by `listeners` and `advertised.listeners`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenerConfig {
     /// The listener's name, in upper case.
     pub name: String,
+    /// Whom it is for.
+    pub kind: ListenerKind,
     /// The host to bind to; empty for every address of the machine.
     pub host: String,
     /// The port to bind to; 0 for a free one.
@@ -30,6 +41,8 @@ pub struct ListenerConfig {
 pub struct Listener {
     /// The listener's name in `listeners` and `advertised.listeners`.
     pub name: String,
+    /// Whom it is for.
+    pub kind: ListenerKind,
     /// The address it is bound to, with the real port where the configuration says 0.
     pub local_address: SocketAddr,
     /// The host that clients are told.
@@ -69,6 +82,7 @@ pub(super) fn bind(
     };
     let listener = Listener {
         name: config.name.clone(),
+        kind: config.kind,
         local_address,
         advertised_host: StrBytes::from_string(config.advertised_host.clone()),
         advertised_port: i32::from(advertised_port),

@@ -8,6 +8,6 @@ mod metrics;
 mod response_queue;
 mod server;
 
-pub use listener::{BindError, Listener, ListenerConfig};
+pub use listener::{BindError, Listener, ListenerConfig, ListenerKind};
 pub use metrics::{ApiCounters, NetworkMetrics, TIME_BUCKETS};
 pub use server::{NetworkConfig, NetworkSettings, RequestHandler, SocketServer};

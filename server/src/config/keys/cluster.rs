@@ -13,17 +13,24 @@ pub(super) const KEYS: &[ConfigKey] = &[
     ConfigKey::new("process.roles", List, None)
         .default_here("broker,controller")
         .list_of(&["broker", "controller"])
-        .doc("Roles of this process. A single node is always broker and controller."),
+        .doc(
+            "Roles of this process: `broker` hosts partitions and serves clients, `controller` \
+             votes in the quorum that keeps the metadata.",
+        ),
     ConfigKey::new("controller.listener.names", List, None)
         .default_here("")
         .doc(
-            "Listeners of the controller. A single node's controller lives in the broker, \
-              so they are checked but not opened.",
+            "Listeners of the controller, by name. A node with the controller role opens them \
+             (they are in its `listeners`); a single node needs none, a broker only names them.",
         ),
-    ConfigKey::new("controller.quorum.voters", List, Some(""))
-        .doc("Controllers of the quorum as id@host:port. Only this node itself so far."),
-    ConfigKey::new("controller.quorum.bootstrap.servers", List, Some(""))
-        .doc("Addresses by which controllers are found. Only one, this node's own, so far."),
+    ConfigKey::new("controller.quorum.voters", List, Some("")).doc(
+        "Controllers of the quorum as id@host:port, the same on every node. Without it a \
+             node with the controller role is the only one.",
+    ),
+    ConfigKey::new("controller.quorum.bootstrap.servers", List, Some("")).doc(
+        "Addresses by which a broker finds the controllers when it does not know \
+             `controller.quorum.voters`.",
+    ),
     ConfigKey::new("controller.quorum.auto.join.enable", Boolean, Some("false"))
         .not_supported_yet()
         .doc("Whether a controller joins the quorum by itself."),

@@ -1,8 +1,16 @@
 //! What drives the rules: partitions with their logs, locks and waiting requests.
 
+use std::future::Future;
+use std::pin::Pin;
+
+pub mod alter_partition;
 pub mod commit_wait;
 pub mod error;
+pub mod leader_endpoint;
 pub mod offset_watch;
 pub mod partition;
 pub mod read;
 pub mod replica_manager;
+
+/// A future of a trait object's method.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

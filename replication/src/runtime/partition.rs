@@ -5,8 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use highwater_storage::{
-    AppendInfo, AppendOrigin, BrokerId, LeaderEpoch, Log, LogConfig, PartitionEpoch, TopicId,
-    TopicPartition,
+    AppendInfo, AppendOrigin, BrokerId, LeaderEpoch, Log, LogConfig, TopicId, TopicPartition,
 };
 use parking_lot::Mutex;
 
@@ -16,21 +15,7 @@ use super::offset_watch::OffsetWatch;
 use crate::state::commit::{Acks, CommitStatus, admit_append, commit_status, effective_min_isr};
 use crate::state::fencing::check_leader_epoch;
 use crate::state::high_watermark::{HighWatermarkInput, next_high_watermark};
-
-/// Who leads a partition and who is in sync, as the cluster's metadata says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leadership {
-    /// The leader, if there is one.
-    pub leader: Option<BrokerId>,
-    /// Its epoch.
-    pub leader_epoch: LeaderEpoch,
-    /// Version of this partition's metadata.
-    pub partition_epoch: PartitionEpoch,
-    /// The assigned replicas, preferred leader first.
-    pub replicas: Vec<BrokerId>,
-    /// The committed in-sync replicas.
-    pub isr: Vec<BrokerId>,
-}
+pub use crate::state::leadership::Leadership;
 
 /// One partition that this broker hosts.
 ///
@@ -259,7 +244,7 @@ impl Partition {
             .isr
             .iter()
             .filter(|broker| **broker != self.local_broker);
-        let next = next_high_watermark(input, others.map(|_| -1))?;
+        let next = next_high_watermark(input, others.map(|_| (-1, || true)))?;
         self.log.set_high_watermark(next);
         Some(next)
     }

@@ -15,20 +15,30 @@ pub struct HighWatermarkInput {
 
 /// The next high watermark, if it moves.
 ///
-/// It is the smallest log end offset of the leader and of `awaited_log_end_offsets`: the other
-/// members of the *maximal* in-sync replicas. It never goes back within a leadership, and it
-/// stands still while the in-sync replicas are fewer than the minimum (KIP-966).
+/// It is the smallest log end offset of the leader and of those `followers` that are waited for:
+/// the other members of the *maximal* in-sync replicas, and those that are about to join them. It
+/// never goes back within a leadership, and it stands still while the committed in-sync replicas
+/// are fewer than the minimum (KIP-966).
+///
+/// Of each follower it takes the log end offset (-1 while unknown) and a function that tells
+/// whether it is waited for, which is asked only where the answer matters.
 #[must_use]
-pub fn next_high_watermark(
+pub fn next_high_watermark<W: FnOnce() -> bool>(
     input: HighWatermarkInput,
-    awaited_log_end_offsets: impl IntoIterator<Item = i64>,
+    followers: impl IntoIterator<Item = (i64, W)>,
 ) -> Option<i64> {
     if input.committed_isr < input.effective_min_isr {
         return None;
     }
-    let candidate = awaited_log_end_offsets
-        .into_iter()
-        .fold(input.log_end_offset, i64::min);
+    let mut candidate = input.log_end_offset;
+    for (log_end_offset, is_waited_for) in followers {
+        if candidate <= input.high_watermark {
+            return None;
+        }
+        if log_end_offset < candidate && is_waited_for() {
+            candidate = log_end_offset;
+        }
+    }
     (candidate > input.high_watermark).then_some(candidate)
 }
 
@@ -45,6 +55,10 @@ mod tests {
         }
     }
 
+    fn next(input: HighWatermarkInput, waited_for: &[i64]) -> Option<i64> {
+        next_high_watermark(input, waited_for.iter().map(|end| (*end, || true)))
+    }
+
     #[test]
     fn a_lone_leader_commits_what_it_appends() {
         let alone = HighWatermarkInput {
@@ -52,22 +66,28 @@ mod tests {
             effective_min_isr: 1,
             ..input(3, 7)
         };
-        assert_eq!(next_high_watermark(alone, []), Some(7));
+        assert_eq!(next(alone, &[]), Some(7));
     }
 
     #[test]
     fn the_slowest_in_sync_replica_holds_it() {
-        assert_eq!(next_high_watermark(input(3, 7), [5, 6]), Some(5));
+        assert_eq!(next(input(3, 7), &[5, 6]), Some(5));
+    }
+
+    #[test]
+    fn a_replica_that_is_not_waited_for_does_not_hold_it() {
+        let followers = [(5, false), (6, true)].map(|(end, waited)| (end, move || waited));
+        assert_eq!(next_high_watermark(input(3, 7), followers), Some(6));
     }
 
     #[test]
     fn a_replica_that_has_not_fetched_yet_keeps_it_where_it_is() {
-        assert_eq!(next_high_watermark(input(3, 7), [-1]), None);
+        assert_eq!(next(input(3, 7), &[-1]), None);
     }
 
     #[test]
     fn it_never_goes_back() {
-        assert_eq!(next_high_watermark(input(6, 7), [5]), None);
+        assert_eq!(next(input(6, 7), &[5]), None);
     }
 
     #[test]
@@ -76,6 +96,6 @@ mod tests {
             committed_isr: 1,
             ..input(3, 7)
         };
-        assert_eq!(next_high_watermark(few, []), None);
+        assert_eq!(next(few, &[]), None);
     }
 }

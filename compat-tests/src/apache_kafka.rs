@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::cache::{client_sources, copy_folder, digest, get_or_install, run};
 
@@ -98,6 +100,18 @@ fn formatted() -> Result<PathBuf> {
     })
 }
 
+/// What the storage tool writes for a node and a directory of its own.
+fn meta_properties(node_id: &str) -> String {
+    // Apache Kafka chooses no id that begins with a dash, since such a one is troublesome on a command line.
+    let directory_id = loop {
+        let id = URL_SAFE_NO_PAD.encode(uuid::Uuid::new_v4().as_bytes());
+        if !id.starts_with('-') {
+            break id;
+        }
+    };
+    format!("version=1\nnode.id={node_id}\ncluster.id={CLUSTER_ID}\ndirectory.id={directory_id}\n")
+}
+
 /// The command that starts Apache Kafka with `properties`, formatting its first log directory when empty.
 pub(crate) fn command(
     properties: &BTreeMap<String, String>,
@@ -109,6 +123,8 @@ pub(crate) fn command(
     let first = Path::new(log_dir.split(',').next().unwrap_or(log_dir));
     if !first.join("meta.properties").exists() {
         copy_folder(&formatted()?.join("data"), first)?;
+        let node_id = properties.get("node.id").context("node.id is not set")?;
+        fs::write(first.join("meta.properties"), meta_properties(node_id))?;
     }
     let file = folder.join("server.properties");
     let text: String = properties

@@ -6,24 +6,21 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::process::{ManagedProcess, free_port, poll};
-use crate::{apache_kafka, highwater};
-
-/// Limit for a start or a clean stop: generous, since a JVM may share two cores with a build.
-const START_LIMIT: Duration = Duration::from_secs(120);
+use crate::node::{JavaOptions, Node};
+use crate::process::free_port;
 
 /// Which broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BrokerKind {
     /// Ours.
     Highwater,
-    /// The reference, version [`apache_kafka::VERSION`].
+    /// The reference, version [`crate::apache_kafka::VERSION`].
     ApacheKafka,
 }
 
@@ -41,8 +38,7 @@ impl fmt::Display for BrokerKind {
 pub struct BrokerOptions {
     properties: BTreeMap<String, String>,
     log_dir: Option<PathBuf>,
-    heap_mib: u32,
-    quick_start: bool,
+    java: JavaOptions,
 }
 
 impl Default for BrokerOptions {
@@ -50,8 +46,10 @@ impl Default for BrokerOptions {
         Self {
             properties: BTreeMap::new(),
             log_dir: None,
-            heap_mib: 512,
-            quick_start: true,
+            java: JavaOptions {
+                heap_mib: 512,
+                quick_start: true,
+            },
         }
     }
 }
@@ -80,8 +78,10 @@ impl BrokerOptions {
     /// Starts Apache Kafka as its own start script does, with this heap, in place of a quick start.
     #[must_use]
     pub fn for_measurement(mut self, heap_mib: u32) -> Self {
-        self.heap_mib = heap_mib;
-        self.quick_start = false;
+        self.java = JavaOptions {
+            heap_mib,
+            quick_start: false,
+        };
         self
     }
 }
@@ -89,14 +89,12 @@ impl BrokerOptions {
 /// A running (or stopped, to be started again) broker on 127.0.0.1, ended when dropped.
 #[derive(Debug)]
 pub struct Broker {
-    kind: BrokerKind,
-    options: BrokerOptions,
-    properties: BTreeMap<String, String>,
+    node: Node,
     port: u16,
     log_dir: PathBuf,
-    process: Option<ManagedProcess>,
-    folder: TempDir,
     time_to_ready: Duration,
+    // Removed last, when the process has ended.
+    _folder: TempDir,
 }
 
 impl Broker {
@@ -165,69 +163,33 @@ impl Broker {
                 map.push_str(",CONTROLLER:PLAINTEXT");
             }
         }
-        let time_to_ready = Duration::ZERO;
+        let node = Node::new(kind, properties, folder.path(), folder.path(), options.java);
         Ok(Self {
-            kind,
-            options,
-            properties,
+            node,
             port,
             log_dir,
-            process: None,
-            folder,
-            time_to_ready,
+            time_to_ready: Duration::ZERO,
+            _folder: folder,
         })
     }
 
     fn start_process(&mut self) -> Result<()> {
-        let command = match self.kind {
-            BrokerKind::Highwater => highwater::command(&self.properties)?,
-            BrokerKind::ApacheKafka => apache_kafka::command(
-                &self.properties,
-                self.folder.path(),
-                self.options.heap_mib,
-                self.options.quick_start,
-            )?,
-        };
-        let started = Instant::now();
-        let mut process = ManagedProcess::spawn(command, &self.log_path(), self.folder.path())?;
+        self.node.spawn()?;
         let address = self.address();
-        let mut ended = None;
-        let ready = poll(START_LIMIT, || {
-            if let Ok(Some(status)) = process.exited() {
-                ended = Some(status);
-                return Some(());
-            }
-            serves(address).then_some(())
-        });
-        self.time_to_ready = started.elapsed();
-        if let Some(status) = ended {
-            bail!(
-                "{} ended with {status} while starting:\n{}",
-                self.kind,
-                process.log()
-            );
-        }
-        if ready.is_none() {
-            bail!(
-                "{} is not ready after {START_LIMIT:?}:\n{}",
-                self.kind,
-                process.log()
-            );
-        }
-        self.process = Some(process);
+        self.time_to_ready = self.node.wait_until_ready(|| serves(address))?;
         Ok(())
     }
 
     /// Which broker this is.
     #[must_use]
     pub fn kind(&self) -> BrokerKind {
-        self.kind
+        self.node.kind()
     }
 
     /// Whether this is Highwater: only for what is listed under the README's known differences.
     #[must_use]
     pub fn is_highwater(&self) -> bool {
-        self.kind == BrokerKind::Highwater
+        self.kind() == BrokerKind::Highwater
     }
 
     /// Address of the first listener.
@@ -251,7 +213,7 @@ impl Broker {
     /// Process id, while it runs.
     #[must_use]
     pub fn id(&self) -> Option<u32> {
-        self.process.as_ref().map(ManagedProcess::id)
+        self.node.id()
     }
 
     /// From the last start of the process to its first answer (looked at every few milliseconds).
@@ -260,16 +222,10 @@ impl Broker {
         self.time_to_ready
     }
 
-    fn log_path(&self) -> PathBuf {
-        self.folder.path().join("broker.log")
-    }
-
     /// All that the broker has logged.
     #[must_use]
     pub fn log(&self) -> String {
-        std::fs::read(self.log_path())
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-            .unwrap_or_default()
+        self.node.log()
     }
 
     /// `kill -9`.
@@ -277,11 +233,7 @@ impl Broker {
     /// # Errors
     /// When it does not run.
     pub fn kill(&mut self) -> Result<()> {
-        self.process
-            .take()
-            .context("the broker does not run")?
-            .kill()?;
-        Ok(())
+        self.node.kill()
     }
 
     /// SIGTERM, then waits for the end; the exit status is the broker's.
@@ -289,11 +241,7 @@ impl Broker {
     /// # Errors
     /// When it does not run or does not end.
     pub fn stop(&mut self) -> Result<ExitStatus> {
-        let mut process = self.process.take().context("the broker does not run")?;
-        process.signal(Signal::TERM)?;
-        process
-            .wait(START_LIMIT)
-            .with_context(|| format!("log:\n{}", process.log()))
+        self.node.stop()
     }
 
     /// Sends a signal to the running broker.
@@ -301,10 +249,7 @@ impl Broker {
     /// # Errors
     /// When it does not run.
     pub fn signal(&self, signal: Signal) -> Result<()> {
-        self.process
-            .as_ref()
-            .context("the broker does not run")?
-            .signal(signal)
+        self.node.signal(signal)
     }
 
     /// Starts it again on the same port and data.
@@ -312,15 +257,12 @@ impl Broker {
     /// # Errors
     /// When it still runs or does not get ready.
     pub fn start_again(&mut self) -> Result<()> {
-        if self.process.is_some() {
-            bail!("the broker still runs");
-        }
         self.start_process()
     }
 
     /// Changes a server property for the next start.
     pub fn set_property(&mut self, key: &str, value: impl fmt::Display) {
-        self.properties.insert(key.to_owned(), value.to_string());
+        self.node.set_property(key, value);
     }
 }
 

@@ -60,13 +60,15 @@ pub fn for_each_broker_with(options: &BrokerOptions, test: impl Fn(&mut Broker))
         let mut broker =
             Broker::start(kind, options.clone()).unwrap_or_else(|error| panic!("{error:#}"));
         let result = catch_unwind(AssertUnwindSafe(|| test(&mut broker)));
-        report(kind, &broker.log(), result)
+        report(kind, &end_of(&broker.log()), result)
     });
 }
 
-type Outcome = Result<(), Box<dyn std::any::Any + Send>>;
+/// How a test body ended.
+pub(crate) type Outcome = Result<(), Box<dyn std::any::Any + Send>>;
 
-fn on_each(run: impl Fn(BrokerKind) -> Outcome) {
+/// Runs `run` for each selected broker, also after a failure.
+pub(crate) fn on_each(run: impl Fn(BrokerKind) -> Outcome) {
     let mut failure = None;
     for &kind in selected_brokers() {
         let outcome = catch_unwind(AssertUnwindSafe(|| run(kind))).unwrap_or_else(Err);
@@ -81,19 +83,20 @@ fn on_each(run: impl Fn(BrokerKind) -> Outcome) {
 
 fn reporting(kind: BrokerKind, log: impl Fn() -> String, test: impl Fn()) -> Outcome {
     let result = catch_unwind(AssertUnwindSafe(test));
-    report(kind, &log(), result)
+    report(kind, &end_of(&log()), result)
 }
 
-fn report(kind: BrokerKind, log: &str, outcome: Outcome) -> Outcome {
+/// Says on which broker a test passed or failed.
+pub(crate) fn report(kind: BrokerKind, log: &str, outcome: Outcome) -> Outcome {
     if outcome.is_err() {
-        let lines: Vec<&str> = log.lines().collect();
-        let last = lines.len().saturating_sub(40);
-        eprintln!(
-            "==== failed on {kind}; the end of its log:\n{}\n====",
-            lines[last..].join("\n")
-        );
+        eprintln!("==== failed on {kind}; the end of its log:\n{log}\n====");
     } else {
         eprintln!("passed on {kind}");
     }
     outcome
+}
+
+fn end_of(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(40)..].join("\n")
 }

@@ -190,6 +190,46 @@ impl Batch {
     }
 }
 
+/// What the header of a batch in fetched bytes says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchHeader {
+    /// Offset of the first record.
+    pub base_offset: i64,
+    /// Offset of the last record.
+    pub last_offset: i64,
+    /// Epoch of the leader that appended it.
+    pub partition_leader_epoch: i32,
+}
+
+/// The headers of the whole batches in fetched bytes.
+pub fn batch_headers(mut records: &[u8]) -> Vec<BatchHeader> {
+    let mut headers = Vec::new();
+    while let Some(header) = records.first_chunk::<61>() {
+        let number = |at: usize| {
+            i32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
+        let base_offset = i64::from(number(0)) << 32 | i64::from(number(4) as u32);
+        let Some(rest) = records.get(number(8) as usize + 12..) else {
+            break;
+        };
+        headers.push(BatchHeader {
+            base_offset,
+            last_offset: base_offset + i64::from(number(23)),
+            partition_leader_epoch: number(12),
+        });
+        records = rest;
+    }
+    headers
+}
+
+/// The base offsets and last offsets of the whole batches in fetched bytes.
+pub fn batch_ranges(records: &[u8]) -> Vec<(i64, i64)> {
+    batch_headers(records)
+        .iter()
+        .map(|header| (header.base_offset, header.last_offset))
+        .collect()
+}
+
 /// The checksum that a batch of these bytes should carry.
 pub fn crc32c_of_batch(batch: &[u8]) -> u32 {
     crc32c::crc32c(&batch[21..])

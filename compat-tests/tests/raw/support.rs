@@ -8,65 +8,20 @@ use compat_tests::broker::{Broker, BrokerKind, BrokerOptions};
 use compat_tests::each_broker::selected_brokers;
 use compat_tests::process::eventually;
 use compat_tests::raw::{Batch, Connection};
+pub(crate) use compat_tests::raw::{
+    batch_ranges, code, fetch_partition, fetch_request, group_id, list_offsets_request,
+    produce_request, s, topic_name,
+};
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
-use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::fetch_response::PartitionData;
-use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::list_offsets_response::ListOffsetsPartitionResponse;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
-use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
 use kafka_protocol::messages::{
-    BrokerId, CreateTopicsRequest, DeleteTopicsRequest, FetchRequest, FindCoordinatorRequest,
-    GroupId, InitProducerIdRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest,
-    ProducerId, TopicName,
+    CreateTopicsRequest, DeleteTopicsRequest, FindCoordinatorRequest, InitProducerIdRequest,
+    MetadataRequest, ProducerId,
 };
-use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
-
-/// Kafka's error codes that the tests name.
-pub(crate) mod code {
-    pub(crate) const UNKNOWN_SERVER_ERROR: i16 = -1;
-    pub(crate) const NONE: i16 = 0;
-    pub(crate) const OFFSET_OUT_OF_RANGE: i16 = 1;
-    pub(crate) const CORRUPT_MESSAGE: i16 = 2;
-    pub(crate) const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
-    pub(crate) const MESSAGE_TOO_LARGE: i16 = 10;
-    pub(crate) const OFFSET_METADATA_TOO_LARGE: i16 = 12;
-    pub(crate) const INVALID_TOPIC: i16 = 17;
-    pub(crate) const INVALID_REQUIRED_ACKS: i16 = 21;
-    pub(crate) const ILLEGAL_GENERATION: i16 = 22;
-    pub(crate) const INCONSISTENT_GROUP_PROTOCOL: i16 = 23;
-    pub(crate) const INVALID_GROUP_ID: i16 = 24;
-    pub(crate) const UNKNOWN_MEMBER_ID: i16 = 25;
-    pub(crate) const INVALID_SESSION_TIMEOUT: i16 = 26;
-    pub(crate) const REBALANCE_IN_PROGRESS: i16 = 27;
-    pub(crate) const INVALID_TIMESTAMP: i16 = 32;
-    pub(crate) const UNSUPPORTED_VERSION: i16 = 35;
-    pub(crate) const TOPIC_ALREADY_EXISTS: i16 = 36;
-    pub(crate) const INVALID_PARTITIONS: i16 = 37;
-    pub(crate) const INVALID_REPLICATION_FACTOR: i16 = 38;
-    pub(crate) const INVALID_REPLICA_ASSIGNMENT: i16 = 39;
-    pub(crate) const INVALID_CONFIG: i16 = 40;
-    pub(crate) const INVALID_REQUEST: i16 = 42;
-    pub(crate) const POLICY_VIOLATION: i16 = 44;
-    pub(crate) const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;
-    pub(crate) const INVALID_PRODUCER_EPOCH: i16 = 47;
-    pub(crate) const NON_EMPTY_GROUP: i16 = 68;
-    pub(crate) const GROUP_ID_NOT_FOUND: i16 = 69;
-    pub(crate) const FETCH_SESSION_ID_NOT_FOUND: i16 = 70;
-    pub(crate) const INVALID_FETCH_SESSION_EPOCH: i16 = 71;
-    pub(crate) const FENCED_LEADER_EPOCH: i16 = 74;
-    pub(crate) const UNKNOWN_LEADER_EPOCH: i16 = 75;
-    pub(crate) const UNSUPPORTED_COMPRESSION_TYPE: i16 = 76;
-    pub(crate) const MEMBER_ID_REQUIRED: i16 = 79;
-    pub(crate) const FENCED_INSTANCE_ID: i16 = 82;
-    pub(crate) const GROUP_SUBSCRIBED_TO_TOPIC: i16 = 86;
-    pub(crate) const INVALID_RECORD: i16 = 87;
-    pub(crate) const UNKNOWN_TOPIC_ID: i16 = 100;
-    pub(crate) const INCONSISTENT_TOPIC_ID: i16 = 103;
-    pub(crate) const FETCH_SESSION_TOPIC_ID_ERROR: i16 = 106;
-}
 
 /// Versions that the helpers speak: the last ones by topic name.
 pub(crate) const PRODUCE: i16 = 11;
@@ -79,18 +34,6 @@ pub(crate) static NOW_MS: LazyLock<i64> = LazyLock::new(|| {
         .expect("a clock after 1970")
         .as_millis() as i64
 });
-
-pub(crate) fn s(text: &str) -> StrBytes {
-    StrBytes::from_string(text.to_owned())
-}
-
-pub(crate) fn topic_name(name: &str) -> TopicName {
-    TopicName(s(name))
-}
-
-pub(crate) fn group_id(name: &str) -> GroupId {
-    GroupId(s(name))
-}
 
 pub(crate) fn connect(broker: &Broker) -> Connection {
     Connection::open(broker.address()).expect("the broker accepts connections")
@@ -196,23 +139,6 @@ pub(crate) fn metadata(
         .remove(0)
 }
 
-/// A produce request for partitions of one topic, acks=all.
-pub(crate) fn produce_request(topic: &str, parts: Vec<(i32, Bytes)>) -> ProduceRequest {
-    let parts = parts.into_iter().map(|(index, records)| {
-        PartitionProduceData::default()
-            .with_index(index)
-            .with_records(Some(records))
-    });
-    ProduceRequest::default()
-        .with_acks(-1)
-        .with_timeout_ms(30_000)
-        .with_topic_data(vec![
-            TopicProduceData::default()
-                .with_name(topic_name(topic))
-                .with_partition_data(parts.collect()),
-        ])
-}
-
 /// Produces bytes to a partition and gives that partition's answer.
 pub(crate) fn produce(
     connection: &mut Connection,
@@ -250,29 +176,6 @@ pub(crate) fn produce_ok(
     reply.base_offset
 }
 
-/// One partition of a fetch request.
-pub(crate) fn fetch_partition(partition: i32, fetch_offset: i64) -> FetchPartition {
-    FetchPartition::default()
-        .with_partition(partition)
-        .with_fetch_offset(fetch_offset)
-        .with_partition_max_bytes(1 << 20)
-}
-
-/// A fetch request without a session that does not wait.
-pub(crate) fn fetch_request(topic: &str, partitions: Vec<FetchPartition>) -> FetchRequest {
-    FetchRequest::default()
-        .with_replica_id(BrokerId(-1))
-        .with_max_wait_ms(0)
-        .with_min_bytes(1)
-        .with_max_bytes(50 << 20)
-        .with_session_epoch(-1)
-        .with_topics(vec![
-            FetchTopic::default()
-                .with_topic(topic_name(topic))
-                .with_partitions(partitions),
-        ])
-}
-
 /// Fetches one partition without a session and without waiting.
 pub(crate) fn fetch(
     connection: &mut Connection,
@@ -298,39 +201,6 @@ pub(crate) fn list_offsets(
         .call(9, &request)
         .expect("ListOffsets is answered");
     reply.topics.remove(0).partitions.remove(0)
-}
-
-pub(crate) fn list_offsets_request(
-    topic: &str,
-    partition: i32,
-    timestamp: i64,
-) -> ListOffsetsRequest {
-    let part = ListOffsetsPartition::default()
-        .with_partition_index(partition)
-        .with_timestamp(timestamp);
-    ListOffsetsRequest::default()
-        .with_replica_id(BrokerId(-1))
-        .with_topics(vec![
-            ListOffsetsTopic::default()
-                .with_name(topic_name(topic))
-                .with_partitions(vec![part]),
-        ])
-}
-
-/// The base offsets and last offsets of the whole batches in fetched bytes.
-pub(crate) fn batch_ranges(mut records: &[u8]) -> Vec<(i64, i64)> {
-    let mut ranges = Vec::new();
-    while records.len() >= 61 {
-        let base = i64::from_be_bytes(records[..8].try_into().expect("8 bytes"));
-        let length = i32::from_be_bytes(records[8..12].try_into().expect("4 bytes")) as usize + 12;
-        let delta = i32::from_be_bytes(records[23..27].try_into().expect("4 bytes"));
-        if records.len() < length {
-            break;
-        }
-        ranges.push((base, base + i64::from(delta)));
-        records = &records[length..];
-    }
-    ranges
 }
 
 /// Waits until the group coordinator is there: the first look-up creates its topic.

@@ -1,0 +1,5 @@
+//! Several nodes of either implementation, and what becomes of them and their records when some fail.
+//!
+//! `BROKER=highwater|kafka|both` selects. One cluster runs at a time.
+
+mod harness;

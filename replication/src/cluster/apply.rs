@@ -10,6 +10,7 @@ use super::image::{
     BrokerRegistration, ClusterImage, ConfigMap, ConfigResource, ControllerRegistration,
     PartitionImage, ResourceType, TopicImage, has_collision_chars, unify_collision_chars,
 };
+use super::merge::{broker_ids, leader, recovering};
 use super::records::*;
 
 /// A record that does not fit the image it is applied to.
@@ -381,32 +382,7 @@ impl ClusterImage {
                 partition_count,
             });
         };
-        let partition = Arc::make_mut(partition);
-        let replace = |target: &mut Vec<BrokerId>, change: &Option<Vec<i32>>| {
-            if let Some(ids) = change {
-                *target = broker_ids(ids);
-            }
-        };
-        replace(&mut partition.isr, &record.isr);
-        replace(&mut partition.replicas, &record.replicas);
-        replace(&mut partition.removing_replicas, &record.removing_replicas);
-        replace(&mut partition.adding_replicas, &record.adding_replicas);
-        replace(
-            &mut partition.eligible_leader_replicas,
-            &record.eligible_leader_replicas,
-        );
-        replace(&mut partition.last_known_elr, &record.last_known_elr);
-        if let Some(directories) = &record.directories {
-            partition.directories.clone_from(directories);
-        }
-        if record.leader != NO_LEADER_CHANGE {
-            partition.leader = leader(record.leader);
-            partition.leader_epoch = LeaderEpoch(partition.leader_epoch.0 + 1);
-        }
-        if record.leader_recovery_state != -1 {
-            partition.recovering = recovering(RECORD, record.leader_recovery_state)?;
-        }
-        partition.partition_epoch = PartitionEpoch(partition.partition_epoch.0 + 1);
+        Arc::make_mut(partition).merge(record)?;
         delta
             .changed_partitions
             .entry(TopicId(record.topic_id))
@@ -490,25 +466,5 @@ impl ClusterImage {
                 }
             }
         }
-    }
-}
-
-fn broker_ids(ids: &[i32]) -> Vec<BrokerId> {
-    ids.iter().copied().map(BrokerId).collect()
-}
-
-fn leader(id: i32) -> Option<BrokerId> {
-    (id != NO_LEADER).then_some(BrokerId(id))
-}
-
-fn recovering(record: &'static str, state: i8) -> Result<bool, ApplyError> {
-    match state {
-        0 => Ok(false),
-        1 => Ok(true),
-        other => Err(ApplyError::InvalidValue {
-            record,
-            field: "leader_recovery_state",
-            value: other.into(),
-        }),
     }
 }

@@ -4,10 +4,10 @@
 
 use super::error::{ClusterError, check_record_count};
 use super::image::{ClusterImage, ConfigMap, ConfigResource, ResourceType};
+use super::observers::become_observers;
 use super::records::{ClearElrRecord, ConfigRecord, MetadataRecord};
+use super::topic_rules::{MIN_INSYNC_REPLICAS, OBSERVER_REPLICAS, parse_observers};
 
-/// The key on which eligible leader replicas depend.
-const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 /// Longest value of a configuration.
 const MAX_CONFIG_VALUE_LENGTH: usize = i16::MAX as usize;
 
@@ -165,7 +165,7 @@ fn validated_records(
         .map_or(&nothing, |configs| &**configs);
     let mut configs = previous.clone();
     let mut records = Vec::with_capacity(changes.len());
-    let mut min_isr_changed = false;
+    let (mut min_isr_changed, mut observers_changed) = (false, false);
     for (key, value) in changes {
         // A broker reloads what a record names, so it gets one even for the value that it has (KAFKA-14136).
         if previous.get(&key) == value.as_ref() && resource.resource_type != ResourceType::Broker {
@@ -183,9 +183,16 @@ fn validated_records(
             Some(value) => configs.insert(key.clone(), value.clone()),
         };
         min_isr_changed |= key == MIN_INSYNC_REPLICAS;
+        observers_changed |=
+            key == OBSERVER_REPLICAS && resource.resource_type == ResourceType::Topic;
         records.push(config_record(resource, &key, value));
     }
     rules.validate(resource, &configs, previous)?;
+    if observers_changed && let Some(topic) = image.topic(&resource.name) {
+        let observers = configs.get(OBSERVER_REPLICAS).map(String::as_str);
+        let observers = parse_observers(observers.unwrap_or_default());
+        records.extend(become_observers(image, topic, observers)?);
+    }
     if min_isr_changed && image.is_elr_enabled() {
         let topic_name = match resource.resource_type {
             ResourceType::Topic => resource.name.to_string(),

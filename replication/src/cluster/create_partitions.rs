@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use super::create_topics::{MAX_PARTITIONS_PER_BATCH, all_fenced, manual_partition};
 use super::error::{ClusterError, check_record_count};
 use super::image::{ClusterImage, TopicImage};
-use super::placement::{new_partition, place, validate_manual_assignment};
+use super::placement::{PlacementRequest, new_partition, place, validate_manual_assignment};
 use super::records::MetadataRecord;
+use super::topic_rules::{ReplicationDefaults, TopicRules};
 
 /// One topic that shall have more partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,21 +95,30 @@ fn add_partitions(
         )));
     };
     let replication_factor = first.replicas.len();
+    let observers = TopicRules::of(image, topic, &ReplicationDefaults::default()).observers;
     let partitions = match &request.assignments {
         Some(assignments) => {
             let mut partitions = Vec::with_capacity(assignments.len());
             for (index, brokers) in assignments.iter().enumerate() {
                 validate_manual_assignment(image, brokers, Some(replication_factor))?;
-                partitions.push(manual_partition(image, current + index as i32, brokers)?);
+                let partition = current + index as i32;
+                partitions.push(manual_partition(image, partition, brokers, &observers)?);
             }
             partitions
         }
         None => {
             let replication_factor = replication_factor as i16;
-            let seed = first.replicas.first().map_or(0, |broker| broker.0 as u64);
-            let placed = place(image, current, additional, replication_factor, seed)?;
+            let first_leader = first.replicas.first().map_or(0, |broker| broker.0 as u64);
+            let request = PlacementRequest {
+                partition_count: additional,
+                replication_factor,
+                observers: &observers,
+                seed: first_leader.wrapping_add(current as u64),
+            };
+            let placed = place(image, request)?;
             let placed = placed.into_iter().map(|replicas| {
-                new_partition(image, replicas).ok_or(all_fenced(replication_factor))
+                let partition = new_partition(image, replicas, &observers);
+                partition.ok_or_else(|| all_fenced(replication_factor))
             });
             placed.collect::<Result<Vec<_>, _>>()?
         }

@@ -7,9 +7,11 @@ use highwater_storage::types::{BrokerId, TopicId};
 use super::configs::{ConfigOperation, ConfigRules, alter_new_resource};
 use super::error::{ClusterError, check_record_count};
 use super::image::{ClusterImage, ConfigResource, PartitionImage, has_collision_chars};
-use super::placement::{new_partition, place, validate_manual_assignment};
+use super::observers::{check_first_replica, check_observers};
+use super::placement::{PlacementRequest, new_partition, place, validate_manual_assignment};
 use super::records::{MetadataRecord, TopicRecord};
 use super::topic_name;
+use super::topic_rules::{OBSERVER_REPLICAS, parse_observers};
 
 /// How many partitions one request may ask for.
 pub const MAX_PARTITIONS_PER_BATCH: i64 = 10_000;
@@ -125,9 +127,10 @@ fn create_topic(
 ) -> Result<CreatedTopic, ClusterError> {
     validate_new_name(image, &topic.name)?;
     let config_records = config_records(image, topic, rules)?;
+    let observers = observers_of(image, topic)?;
     let partitions = match topic.assignments.is_empty() {
-        true => place_partitions(image, topic, defaults)?,
-        false => assign_partitions(image, topic)?,
+        true => place_partitions(image, topic, defaults, &observers)?,
+        false => assign_partitions(image, topic, &observers)?,
     };
     let topic_id = new_id();
     records.push(
@@ -207,9 +210,21 @@ fn config_records(
     }
 }
 
+/// The brokers whose replicas of the topic only observe.
+fn observers_of(image: &ClusterImage, topic: &NewTopic) -> Result<Vec<BrokerId>, ClusterError> {
+    let key_is = |(key, _): &&(String, Option<String>)| key == OBSERVER_REPLICAS;
+    // A key that is there twice has the later value.
+    let value = topic.configs.iter().rev().find(key_is);
+    let value = value.and_then(|(_, value)| value.as_deref());
+    let observers = parse_observers(value.unwrap_or_default());
+    check_observers(image, &observers)?;
+    Ok(observers)
+}
+
 fn assign_partitions(
     image: &ClusterImage,
     topic: &NewTopic,
+    observers: &[BrokerId],
 ) -> Result<Vec<PartitionImage>, ClusterError> {
     if topic.replication_factor != -1 {
         return Err(ClusterError::InvalidRequest(
@@ -232,7 +247,8 @@ fn assign_partitions(
         }
         validate_manual_assignment(image, brokers, replication_factor)?;
         replication_factor = Some(brokers.len());
-        partitions.insert(*partition, manual_partition(image, *partition, brokers)?);
+        let made = manual_partition(image, *partition, brokers, observers)?;
+        partitions.insert(*partition, made);
     }
     match partitions.keys().copied().eq(0..partitions.len() as i32) {
         true => Ok(partitions.into_values().collect()),
@@ -247,9 +263,11 @@ pub(super) fn manual_partition(
     image: &ClusterImage,
     partition: i32,
     brokers: &[i32],
+    observers: &[BrokerId],
 ) -> Result<PartitionImage, ClusterError> {
-    let replicas = brokers.iter().copied().map(BrokerId).collect();
-    new_partition(image, replicas).ok_or_else(|| {
+    let replicas: Vec<BrokerId> = brokers.iter().copied().map(BrokerId).collect();
+    check_first_replica(&replicas, observers)?;
+    new_partition(image, replicas, observers).ok_or_else(|| {
         ClusterError::InvalidReplicaAssignment(format!(
             "All brokers specified in the manual partition assignment for partition {partition} are fenced or in \
              controlled shutdown."
@@ -261,6 +279,7 @@ fn place_partitions(
     image: &ClusterImage,
     topic: &NewTopic,
     defaults: TopicDefaults,
+    observers: &[BrokerId],
 ) -> Result<Vec<PartitionImage>, ClusterError> {
     if topic.replication_factor < -1 || topic.replication_factor == 0 {
         return Err(ClusterError::InvalidReplicationFactor(
@@ -283,12 +302,18 @@ fn place_partitions(
             "Unable to replicate the partition {replication_factor} time(s): {error}"
         ))
     };
-    let seed = image.topic_count() as u64;
-    let assignments = place(image, 0, num_partitions, replication_factor, seed).map_err(unable)?;
+    let request = PlacementRequest {
+        partition_count: num_partitions,
+        replication_factor,
+        observers,
+        seed: image.topic_count() as u64,
+    };
+    let assignments = place(image, request).map_err(unable)?;
     assignments
         .into_iter()
         .map(|replicas| {
-            new_partition(image, replicas).ok_or_else(|| all_fenced(replication_factor))
+            let partition = new_partition(image, replicas, observers);
+            partition.ok_or_else(|| all_fenced(replication_factor))
         })
         .collect()
 }

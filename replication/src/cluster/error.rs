@@ -39,6 +39,48 @@ pub enum ClusterError {
     /// STALE_BROKER_EPOCH: the request comes from an earlier run of the broker.
     #[error("{0}")]
     StaleBrokerEpoch(String),
+    /// INCONSISTENT_CLUSTER_ID: the broker belongs to another cluster.
+    #[error("{0}")]
+    InconsistentClusterId(String),
+    /// DUPLICATE_BROKER_REGISTRATION: another process with this broker id is alive.
+    #[error("{0}")]
+    DuplicateBrokerRegistration(String),
+    /// INVALID_REGISTRATION: what a broker says of itself cannot be.
+    #[error("{0}")]
+    InvalidRegistration(String),
+    /// UNSUPPORTED_VERSION: the broker or the controller cannot work at a finalized feature level.
+    #[error("{0}")]
+    UnsupportedVersion(String),
+    /// NOT_CONTROLLER: the requester knows more than this controller.
+    #[error("{0}")]
+    NotController(String),
+    /// FENCED_LEADER_EPOCH: the requester no longer leads.
+    #[error("{0}")]
+    FencedLeaderEpoch(String),
+    /// INVALID_UPDATE_VERSION: the partition, or the feature, changed meanwhile or cannot have that level.
+    #[error("{0}")]
+    InvalidUpdateVersion(String),
+    /// INELIGIBLE_REPLICA: a replica that may not be in the ISR.
+    #[error("{0}")]
+    IneligibleReplica(String),
+    /// NEW_LEADER_ELECTED: the change was made and took the leadership from the requester.
+    #[error("{0}")]
+    NewLeaderElected(String),
+    /// NOT_LEADER_OR_FOLLOWER: the broker has no replica of the partition.
+    #[error("{0}")]
+    NotLeaderOrFollower(String),
+    /// ELECTION_NOT_NEEDED.
+    #[error("Leader election not needed for topic partition.")]
+    ElectionNotNeeded,
+    /// PREFERRED_LEADER_NOT_AVAILABLE.
+    #[error("The preferred leader was not available.")]
+    PreferredLeaderNotAvailable,
+    /// ELIGIBLE_LEADERS_NOT_AVAILABLE.
+    #[error("Eligible topic partition leaders are not available.")]
+    EligibleLeadersNotAvailable,
+    /// NO_REASSIGNMENT_IN_PROGRESS.
+    #[error("No partition reassignment is in progress.")]
+    NoReassignmentInProgress,
     /// UNKNOWN_SERVER_ERROR: the metadata leaves no room for an answer.
     #[error("{0}")]
     UnknownServerError(String),
@@ -55,6 +97,9 @@ impl ClusterError {
         Self::PolicyViolation("Unable to perform excessively large batch operation.".to_owned())
     }
 }
+
+/// What became of one entry of a request.
+pub type EntryResult = Result<(), ClusterError>;
 
 /// How many records one request may need.
 pub const MAX_RECORDS_PER_USER_OP: usize = 10_000;

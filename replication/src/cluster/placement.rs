@@ -4,24 +4,38 @@ use highwater_storage::types::BrokerId;
 use uuid::Uuid;
 
 use super::error::ClusterError;
-use super::image::{ClusterImage, PartitionImage};
+use super::image::{BrokerRegistration, ClusterImage, PartitionImage};
+use super::racks::Racks;
 use highwater_storage::types::{LeaderEpoch, PartitionEpoch};
 
 /// The log directory of a replica whose broker has not said where it lies (KIP-858).
 pub(super) const UNASSIGNED_DIRECTORY: Uuid = Uuid::nil();
 
-/// Places `replication_factor` replicas of each partition `first_partition ..`, one list a partition.
-///
-/// Live brokers take turns at leading, so that partitions spread evenly; `seed` shifts whose turn it is first, so that
-/// topics of one partition do not all lie on one broker. Fenced brokers are used when the live ones are too few.
+/// Where new partitions of one topic go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlacementRequest<'a> {
+    /// How many partitions.
+    pub(super) partition_count: i32,
+    /// How many replicas each, observers among them.
+    pub(super) replication_factor: i16,
+    /// Brokers that get a replica of each partition which only observes.
+    pub(super) observers: &'a [BrokerId],
+    /// Shifts whose turn it is first, so that topics of one partition do not all lie on one broker.
+    pub(super) seed: u64,
+}
+
+/// Places the replicas, one list a partition: spread over the racks, fenced brokers only when the others are too few,
+/// observers last.
 pub(super) fn place(
     image: &ClusterImage,
-    first_partition: i32,
-    partition_count: i32,
-    replication_factor: i16,
-    seed: u64,
+    request: PlacementRequest<'_>,
 ) -> Result<Vec<Vec<BrokerId>>, ClusterError> {
     let refuse = |text: String| Err(ClusterError::InvalidReplicationFactor(text));
+    let PlacementRequest {
+        replication_factor,
+        observers,
+        ..
+    } = request;
     let replicas = match usize::try_from(replication_factor) {
         Ok(replicas) if replicas > 0 => replicas,
         _ => {
@@ -30,52 +44,48 @@ pub(super) fn place(
             ));
         }
     };
-    let usable = || {
-        image
-            .brokers()
-            .values()
-            .filter(|broker| !broker.in_controlled_shutdown)
+    let Some(voters) = replicas
+        .checked_sub(observers.len())
+        .filter(|voters| *voters > 0)
+    else {
+        return refuse(format!(
+            "The replication factor of {replication_factor} leaves no replica that can lead beside {} observer(s).",
+            observers.len()
+        ));
     };
-    let unfenced: Vec<BrokerId> = usable()
-        .filter(|broker| !broker.fenced)
-        .map(|broker| broker.id)
-        .collect();
-    let fenced: Vec<BrokerId> = usable()
-        .filter(|broker| broker.fenced)
-        .map(|broker| broker.id)
-        .collect();
-    if unfenced.is_empty() {
+    let usable = || {
+        let brokers = image.brokers().values();
+        brokers.filter(|broker| !broker.in_controlled_shutdown && !is_cordoned(broker))
+    };
+    let voting = || usable().filter(|broker| !observers.contains(&broker.id));
+    if voting().all(|broker| broker.fenced) {
         return refuse("All brokers are currently fenced.".to_owned());
     }
-    let registered = unfenced.len() + fenced.len();
-    if replicas > registered {
+    if voters > voting().count() {
+        let registered = usable().count();
         return refuse(format!(
             "The target replication factor of {replication_factor} cannot be reached because only {registered} \
              broker(s) are registered or some brokers have all their log directories cordoned."
         ));
     }
-    let assignment = |partition: i32| {
-        let turn = seed.wrapping_add(partition as u64);
-        let rotated = |brokers: &[BrokerId]| -> Vec<BrokerId> {
-            let start = (turn % brokers.len().max(1) as u64) as usize;
-            brokers
-                .iter()
-                .cycle()
-                .skip(start)
-                .take(brokers.len())
-                .copied()
-                .collect()
-        };
-        let mut chosen = rotated(&unfenced);
-        chosen.extend(rotated(&fenced));
-        chosen.truncate(replicas);
-        chosen
+    let brokers = voting().map(|broker| (broker.rack.clone(), broker.id, broker.fenced));
+    let mut racks = Racks::new(brokers, request.seed);
+    let place_one = |_| {
+        let mut placed = racks.place(voters);
+        placed.extend(observers);
+        placed
     };
-    Ok(
-        (first_partition..first_partition.saturating_add(partition_count))
-            .map(assignment)
-            .collect(),
-    )
+    Ok((0..request.partition_count.max(0)).map(place_one).collect())
+}
+
+/// Whether no log directory of the broker takes new replicas.
+fn is_cordoned(broker: &BrokerRegistration) -> bool {
+    let cordoned = broker.cordoned_log_dirs.as_deref().unwrap_or_default();
+    !broker.log_dirs.is_empty()
+        && broker
+            .log_dirs
+            .iter()
+            .all(|directory| cordoned.contains(directory))
 }
 
 /// Refuses a manual assignment of one partition that cannot be used. `replication_factor` is what earlier partitions
@@ -117,15 +127,16 @@ pub(super) fn validate_manual_assignment(
     }
 }
 
-/// A new partition on these brokers, led by the first that is active; `None` when none is.
+/// A new partition on these brokers, led by the first that is active and no observer; `None` when none is.
 pub(super) fn new_partition(
     image: &ClusterImage,
     replicas: Vec<BrokerId>,
+    observers: &[BrokerId],
 ) -> Option<PartitionImage> {
     let isr: Vec<BrokerId> = replicas
         .iter()
         .copied()
-        .filter(|id| image.is_active(*id))
+        .filter(|id| image.is_active(*id) && !observers.contains(id))
         .collect();
     let leader = *isr.first()?;
     let directories = replicas
@@ -148,7 +159,7 @@ pub(super) fn new_partition(
 }
 
 /// The only log directory of a broker; a broker with several chooses and says so later.
-fn default_directory(image: &ClusterImage, id: BrokerId) -> Uuid {
+pub(super) fn default_directory(image: &ClusterImage, id: BrokerId) -> Uuid {
     match image.broker(id).map(|broker| broker.log_dirs.as_slice()) {
         Some([only]) => *only,
         _ => UNASSIGNED_DIRECTORY,

@@ -44,6 +44,7 @@ pub(super) enum Limits {
     OneOf(&'static [&'static str]),
     EachOneOf(&'static [&'static str]),
     ThrottledReplicas,
+    BrokerIds,
 }
 
 /// Which values cannot act here yet.
@@ -113,6 +114,7 @@ impl TopicConfigKey {
             Limits::ThrottledReplicas => {
                 Some("[partitionId]:[brokerId],[partitionId]:[brokerId],...".to_owned())
             }
+            Limits::BrokerIds => Some("[brokerId],[brokerId],...".to_owned()),
         }
     }
 
@@ -184,9 +186,19 @@ impl Limits {
                     ))
                 }
             }
+            (Self::BrokerIds, ConfigValue::List(items)) => {
+                match items.iter().find(|item| !is_broker_id(item)) {
+                    Some(item) => Err(format!("{item} is no broker id")),
+                    None => Ok(()),
+                }
+            }
             _ => Ok(()),
         }
     }
+}
+
+fn is_broker_id(text: &str) -> bool {
+    text.parse::<i32>().is_ok_and(|id| id >= 0)
 }
 
 fn number(value: &ConfigValue) -> i64 {

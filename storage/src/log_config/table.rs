@@ -454,6 +454,15 @@ pub static TOPIC_CONFIG_KEYS: &[TopicConfigKey] = &[
         "Whether share groups may use the topic as their dead letter queue.",
         Support::DefaultOnly("there are no share groups")
     ),
+    key!(
+        "highwater.observer.replicas",
+        List,
+        Some(""),
+        Limits::BrokerIds,
+        [],
+        nothing,
+        "Brokers whose replicas follow and serve reads, but are never in the ISR and never elected."
+    ),
     TopicConfigKey {
         name: "internal.segment.bytes",
         kind: ConfigType::Int,

@@ -97,6 +97,8 @@ fn bad_values_are_refused_with_kafkas_words() {
     assert!(parse("cleanup.policy", "delete,").is_err());
     assert!(parse("min.cleanable.dirty.ratio", "NaN").is_err());
     assert!(parse("leader.replication.throttled.replicas", "1-2").is_err());
+    assert!(parse("highwater.observer.replicas", "1,-2").is_err());
+    assert!(parse("highwater.observer.replicas", "one").is_err());
 }
 
 #[test]

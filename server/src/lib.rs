@@ -9,6 +9,7 @@ pub mod controller;
 pub mod coordinator;
 pub mod fetch_session;
 pub mod log_dirs;
+pub mod metadata;
 pub mod metrics;
 pub mod network;
 pub mod web;

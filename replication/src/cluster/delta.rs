@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use highwater_storage::types::{BrokerId, TopicId};
 
-use super::image::{ConfigResource, TopicImage};
+use super::image::{ClusterImage, ConfigResource, TopicImage};
 
 /// What changed from one image to a later one. Act on it in this order: deleted topics, then changed partitions (of
 /// created topics too), then configurations.
@@ -50,5 +50,46 @@ impl ClusterDelta {
         self.changed_configs.extend(later.changed_configs);
         self.changed_brokers.extend(later.changed_brokers);
         self.features_changed |= later.features_changed;
+    }
+
+    /// What changed from `before` to `after`, when the records in between are not at hand: `after` came as a snapshot.
+    pub fn between(before: &ClusterImage, after: &ClusterImage) -> Self {
+        let mut delta = Self::default();
+        let deleted = before
+            .topics()
+            .filter(|topic| after.topic_by_id(topic.id).is_none());
+        delta.deleted_topics.extend(deleted.cloned());
+        for topic in after.topics() {
+            let known = before.topic_by_id(topic.id);
+            if known.is_some_and(|known| Arc::ptr_eq(known, topic)) {
+                continue;
+            }
+            if known.is_none() {
+                delta.created_topics.insert(topic.id);
+            }
+            let changed: BTreeSet<i32> = (0..)
+                .zip(&topic.partitions)
+                .filter(|(index, partition)| {
+                    known.and_then(|known| known.partition(*index)) != Some(*partition)
+                })
+                .map(|(index, _)| index)
+                .collect();
+            if !changed.is_empty() {
+                delta.changed_partitions.insert(topic.id, changed);
+            }
+        }
+        for (one, other) in [(before, after), (after, before)] {
+            let configs = one
+                .config_resources()
+                .filter(|(resource, configs)| other.configs(resource) != Some(*configs));
+            delta
+                .changed_configs
+                .extend(configs.map(|(resource, _)| resource.clone()));
+            let brokers = one.brokers().iter();
+            let brokers = brokers.filter(|(id, broker)| other.broker(**id) != Some(*broker));
+            delta.changed_brokers.extend(brokers.map(|(id, _)| *id));
+        }
+        delta.features_changed = before.features() != after.features();
+        delta
     }
 }

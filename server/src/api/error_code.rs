@@ -7,6 +7,7 @@ use highwater_storage::{AppendError, ReadError, StorageError};
 use kafka_protocol::ResponseError;
 
 use crate::controller::{ControllerError, ProducerIdError};
+use crate::metadata::MetadataError;
 
 /// The Kafka error that a client is answered with.
 pub trait ErrorCode {
@@ -123,17 +124,23 @@ impl ErrorCode for ControllerError {
         match self {
             // Clients ask again; by then this process is gone or another one leads.
             Self::Stopping | Self::NotController { .. } => ResponseError::NotController,
-            Self::Append(_) | Self::Storage(_) | Self::Read(_) | Self::Failed(_) => {
-                ResponseError::KafkaStorageError
-            }
+            Self::Failed(_) => ResponseError::KafkaStorageError,
+            Self::Metadata(error) => error.error_code(),
+            Self::Incompatible(_) | Self::Panicked => ResponseError::UnknownServerError,
+        }
+    }
+}
+
+impl ErrorCode for MetadataError {
+    fn error_code(&self) -> ResponseError {
+        match self {
+            Self::Append(_) | Self::Storage(_) | Self::Read(_) => ResponseError::KafkaStorageError,
             Self::Batch { .. }
             | Self::Encode(_)
             | Self::Record { .. }
             | Self::Replay { .. }
             | Self::Apply { .. }
-            | Self::Corrupt { .. }
-            | Self::Incompatible(_)
-            | Self::Panicked => ResponseError::UnknownServerError,
+            | Self::Corrupt { .. } => ResponseError::UnknownServerError,
         }
     }
 }

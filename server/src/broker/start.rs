@@ -16,14 +16,17 @@ use super::background::Background;
 use super::{Broker, now_ms};
 use crate::config::{BrokerConfig, DynamicConfig, QuorumConfig, QuorumVoter, SecurityProtocol};
 use crate::controller::{
-    AutoTopicCreation, Controller, ControllerError, ControllerSettings, MetadataSubscriber,
-    ProducerIdManager, RecoveredMetadata, metadata_log_config, metadata_topic_id,
-    metadata_topic_partition, supported_features,
+    AutoTopicCreation, Controller, ControllerError, ControllerSettings, ProducerIdManager,
+    supported_features,
 };
 use crate::coordinator::group::GroupCoordinator;
 use crate::coordinator::group::replicated_log::ReplicatedOffsetsLog;
 use crate::fetch_session::FetchSessionCache;
 use crate::log_dirs::LogDirs;
+use crate::metadata::{
+    MetadataError, MetadataReplica, MetadataSubscriber, metadata_log_config, metadata_topic_id,
+    metadata_topic_partition,
+};
 use crate::network::{
     BindError, Listener, ListenerKind, NetworkMetrics, NetworkSettings, SocketServer,
 };
@@ -40,6 +43,9 @@ pub enum StartError {
     #[error(transparent)]
     Bind(#[from] BindError),
     /// The metadata cannot be read or written.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+    /// The controller cannot start.
     #[error(transparent)]
     Controller(#[from] ControllerError),
     /// The data directories cannot be read or written.
@@ -100,7 +106,7 @@ impl RunningBroker {
                 .unsigned_abs(),
         };
         let subscribers = subscribers(id, &replicas, &groups, &config, server.settings());
-        let controller = metadata.start(settings, subscribers)?;
+        let controller = Controller::start(metadata, settings, subscribers)?;
         let handle = controller.handle().clone();
         groups.on_start(&handle.image(), id);
 
@@ -204,7 +210,7 @@ fn recover_metadata(
     logs: &LogManager,
     cluster_id: &str,
     config: &BrokerConfig,
-) -> Result<RecoveredMetadata, StartError> {
+) -> Result<MetadataReplica, StartError> {
     let log_config = LogConfig {
         segment_bytes: config.metadata_log_segment_bytes.unsigned_abs(),
         segment_ms: config.metadata_log_segment_ms,
@@ -216,7 +222,7 @@ fn recover_metadata(
         log_config,
         now_ms(),
     )?;
-    Ok(RecoveredMetadata::replay(log, cluster_id)?)
+    Ok(MetadataReplica::open(log, cluster_id)?)
 }
 
 /// What this run of the broker registers with.

@@ -9,7 +9,8 @@ use highwater_replication::cluster::{ClusterImage, MetadataRecord};
 use highwater_storage::{BrokerEpoch, BrokerId};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{ControllerError, ControllerNode, MetadataPublisher, QuorumStatus, QuorumView};
+use super::{ControllerError, ControllerNode, QuorumStatus, QuorumView};
+use crate::metadata::{MetadataLog, MetadataPublisher};
 
 /// What became of a request when it was judged.
 #[derive(Debug)]
@@ -106,6 +107,11 @@ impl ControllerHandle {
     /// Notes the epoch that this run of the broker was registered with.
     pub fn set_broker_epoch(&self, epoch: BrokerEpoch) {
         self.broker_epoch.store(epoch.0, Ordering::Release);
+    }
+
+    /// This node's copy of the metadata log, for those who read it.
+    pub fn metadata_log(&self) -> &Arc<MetadataLog> {
+        self.quorum.metadata_log()
     }
 
     /// What this node knows of the quorum.

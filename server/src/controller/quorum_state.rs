@@ -5,20 +5,20 @@ use std::path::Path;
 use highwater_storage::StorageError;
 use serde_json::{Value, json};
 
-use super::ControllerError;
-use super::snapshot::write_durably;
+use crate::metadata::MetadataError;
+use crate::metadata::snapshot::write_durably;
 
 const FILE_NAME: &str = "quorum-state";
 
 /// The epoch in the file; `None` when there is no file yet.
-pub(super) fn read_leader_epoch(dir: &Path) -> Result<Option<i32>, ControllerError> {
+pub(super) fn read_leader_epoch(dir: &Path) -> Result<Option<i32>, MetadataError> {
     let path = dir.join(FILE_NAME);
     let text = match std::fs::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(StorageError::io("read", &path, error).into()),
     };
-    let corrupt = |reason: String| ControllerError::Corrupt {
+    let corrupt = |reason: String| MetadataError::Corrupt {
         path: path.display().to_string(),
         reason,
     };
@@ -37,7 +37,7 @@ pub(super) fn write_leader_epoch(
     dir: &Path,
     node_id: i32,
     epoch: i32,
-) -> Result<(), ControllerError> {
+) -> Result<(), MetadataError> {
     let state = json!({
         "clusterId": "",
         "leaderId": node_id,

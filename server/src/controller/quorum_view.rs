@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use highwater_storage::Log;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::config::QuorumVoter;
+use crate::metadata::MetadataLog;
 
 /// An observer that has not fetched for so long is forgotten, as in Kafka.
 const OBSERVER_SESSION_TIMEOUT_MS: i64 = 300_000;
@@ -117,14 +117,14 @@ struct Replicas {
 pub struct QuorumView {
     node_id: i32,
     voters: Vec<QuorumVoter>,
-    log: Arc<Log>,
+    log: Arc<MetadataLog>,
     active: watch::Sender<Option<ControllerNode>>,
     replicas: Mutex<Replicas>,
 }
 
 impl QuorumView {
     /// A view of the node `node_id`, which knows of no active controller yet. `voters` are all controllers.
-    pub fn new(node_id: i32, voters: Vec<QuorumVoter>, log: Arc<Log>) -> Self {
+    pub fn new(node_id: i32, voters: Vec<QuorumVoter>, log: Arc<MetadataLog>) -> Self {
         Self {
             node_id,
             voters,
@@ -137,6 +137,11 @@ impl QuorumView {
     /// `node.id` of this node.
     pub fn node_id(&self) -> i32 {
         self.node_id
+    }
+
+    /// This node's copy of the metadata log.
+    pub fn metadata_log(&self) -> &Arc<MetadataLog> {
+        &self.log
     }
 
     /// The controllers that vote, as far as this node is configured with them.
@@ -177,7 +182,7 @@ impl QuorumView {
 
     /// Notes that an observer asked for what comes from `fetch_offset` on.
     pub fn on_observer_fetch(&self, id: i32, directory_id: Uuid, fetch_offset: i64, now_ms: i64) {
-        let leader_end = self.log.log_end_offset();
+        let leader_end = self.log.log().log_end_offset();
         let mut replicas = self.replicas.lock();
         let is_known = replicas.observers.contains_key(&id);
         if !is_known && replicas.observers.len() >= MAX_OBSERVERS {
@@ -194,7 +199,7 @@ impl QuorumView {
         let own = QuorumReplica {
             id: self.node_id,
             directory_id: Uuid::nil(),
-            log_end_offset: self.log.log_end_offset(),
+            log_end_offset: self.log.log().log_end_offset(),
             last_fetch_timestamp_ms: now_ms,
             last_caught_up_timestamp_ms: now_ms,
         };
@@ -216,10 +221,10 @@ impl QuorumView {
         QuorumStatus {
             leader_id: active.as_ref().map(|node| node.id),
             leader_epoch: active.map_or_else(
-                || self.log.latest_epoch().map_or(0, |epoch| epoch.0),
+                || self.log.log().latest_epoch().map_or(0, |epoch| epoch.0),
                 |node| node.epoch,
             ),
-            high_watermark: self.log.high_watermark(),
+            high_watermark: self.log.log().high_watermark(),
             voters,
             observers: observers
                 .map(|(id, progress)| progress.replica(*id))

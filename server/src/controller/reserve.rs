@@ -8,9 +8,9 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use highwater_storage::{AppendError, StorageError};
+use highwater_storage::StorageError;
 
-use super::ControllerError;
+use crate::metadata::MetadataError;
 
 const FILE_NAME: &str = "reserve";
 /// Room for the new leader epochs of 10,000 partitions, or the deletion of as many topics.
@@ -36,10 +36,10 @@ impl Reserve {
     /// Does `write`; if the disk is full, gives the space back and does it once more.
     pub(super) fn write_when_full<T>(
         &mut self,
-        mut write: impl FnMut() -> Result<T, ControllerError>,
-    ) -> Result<T, ControllerError> {
+        mut write: impl FnMut() -> Result<T, MetadataError>,
+    ) -> Result<T, MetadataError> {
         match write() {
-            Err(error) if self.is_held && is_storage_full(&error) => {
+            Err(error) if self.is_held && error.is_storage_full() => {
                 tracing::warn!(%error, "the disk is full, using the reserve of the metadata log");
                 self.release()?;
                 write()
@@ -48,7 +48,7 @@ impl Reserve {
         }
     }
 
-    fn release(&mut self) -> Result<(), ControllerError> {
+    fn release(&mut self) -> Result<(), MetadataError> {
         self.is_held = false;
         match std::fs::remove_file(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -87,21 +87,16 @@ impl Reserve {
     }
 }
 
-fn is_storage_full(error: &ControllerError) -> bool {
-    match error {
-        ControllerError::Storage(error) | ControllerError::Append(AppendError::Storage(error)) => {
-            error.is_storage_full()
-        }
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn full() -> ControllerError {
+    fn full() -> MetadataError {
         StorageError::io("append to", "x", ErrorKind::StorageFull).into()
+    }
+
+    fn other() -> MetadataError {
+        StorageError::io("append to", "x", ErrorKind::PermissionDenied).into()
     }
 
     #[test]
@@ -141,8 +136,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let mut reserve = Reserve::new(dir.path());
         reserve.hold();
-        let failed =
-            reserve.write_when_full(|| -> Result<(), _> { Err(ControllerError::Stopping) });
+        let failed = reserve.write_when_full(|| -> Result<(), _> { Err(other()) });
         assert!(failed.is_err());
         assert!(dir.path().join(FILE_NAME).exists());
     }

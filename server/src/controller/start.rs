@@ -14,11 +14,9 @@ use tokio::sync::mpsc;
 use super::handle::{ControllerHandle, Request};
 use super::reserve::Reserve;
 use super::writer::{Writer, now_ms};
-use super::{
-    ControllerError, ControllerNode, MetadataPublisher, MetadataSubscriber, QuorumView,
-    RecoveredMetadata, features, quorum_state,
-};
+use super::{ControllerError, ControllerNode, QuorumView, features, quorum_state};
 use crate::config::QuorumVoter;
+use crate::metadata::{MetadataError, MetadataPublisher, MetadataReplica, MetadataSubscriber};
 
 /// Requests that may wait for the controller; more wait to be let in.
 const REQUEST_QUEUE: usize = 1024;
@@ -67,33 +65,36 @@ impl Controller {
     }
 }
 
-impl RecoveredMetadata {
+impl Controller {
     /// Leads from here on: begins an epoch, registers this node, tells `subscribers` of what that changes and serves
     /// requests on a thread of its own. Blocks on the disk.
     pub fn start(
-        self,
+        replica: MetadataReplica,
         settings: ControllerSettings,
         subscribers: Vec<MetadataSubscriber>,
     ) -> Result<Controller, ControllerError> {
         let node_id = settings.registration.id.0;
-        let mut reserve = Reserve::new(&self.dir);
-        let epoch = reserve.write_when_full(|| self.claim_epoch(node_id))?;
-        let publisher = Arc::new(MetadataPublisher::new(self.image.clone(), subscribers));
+        let mut reserve = Reserve::new(replica.dir());
+        let epoch = reserve.write_when_full(|| claim_epoch(&replica, node_id))?;
+        let publisher = Arc::new(MetadataPublisher::new(replica.image().clone(), subscribers));
         let mut writer = Writer {
-            log: self.log.clone(),
-            dir: self.dir.clone(),
+            metadata_log: replica.metadata_log().clone(),
             node_id,
             epoch,
-            image: self.image.clone(),
+            image: replica.image().clone(),
             publisher: publisher.clone(),
-            timestamp_ms: self.timestamp_ms,
-            bytes_since_snapshot: self.bytes_since_snapshot,
+            timestamp_ms: replica.timestamp_ms(),
+            bytes_since_snapshot: replica.bytes_since_snapshot(),
             max_bytes_between_snapshots: settings.max_bytes_between_snapshots,
             reserve,
             failed: None,
         };
-        let quorum = QuorumView::new(node_id, settings.voters.clone(), self.log.clone());
-        let broker_epoch = self.write_first_records(&mut writer, settings)?;
+        let quorum = QuorumView::new(
+            node_id,
+            settings.voters.clone(),
+            replica.metadata_log().clone(),
+        );
+        let broker_epoch = write_first_records(&replica, &mut writer, settings)?;
         let own = quorum.voters().iter().find(|voter| voter.id == node_id);
         let (host, port) = own.map_or((String::new(), 0), |own| (own.host.clone(), own.port));
         quorum.set_active_controller(Some(ControllerNode {
@@ -109,55 +110,56 @@ impl RecoveredMetadata {
             .name("controller".to_owned())
             .spawn(move || writer.run(receiver))
             .map_err(|error| {
-                highwater_storage::StorageError::io("start a thread for", &self.dir, error)
+                highwater_storage::StorageError::io("start a thread for", replica.dir(), error)
             })?;
         Ok(Controller { handle, thread })
     }
+}
 
-    /// The next epoch, durable before anything is written in it.
-    fn claim_epoch(&self, node_id: i32) -> Result<i32, ControllerError> {
-        let in_log = self
-            .log
-            .latest_epoch()
-            .map_or(0, |epoch| epoch.0)
-            .max(self.image.epoch());
-        let in_state = quorum_state::read_leader_epoch(&self.dir)?.unwrap_or(0);
-        let epoch = in_log.max(in_state) + 1;
-        quorum_state::write_leader_epoch(&self.dir, node_id, epoch)?;
-        self.log
-            .assign_epoch_start(LeaderEpoch(epoch), self.log.log_end_offset())?;
-        Ok(epoch)
-    }
+/// The next epoch, durable before anything is written in it.
+fn claim_epoch(replica: &MetadataReplica, node_id: i32) -> Result<i32, MetadataError> {
+    let in_log = replica
+        .log()
+        .latest_epoch()
+        .map_or(0, |epoch| epoch.0)
+        .max(replica.image().epoch());
+    let in_state = quorum_state::read_leader_epoch(replica.dir())?.unwrap_or(0);
+    let epoch = in_log.max(in_state) + 1;
+    quorum_state::write_leader_epoch(replica.dir(), node_id, epoch)?;
+    replica
+        .log()
+        .assign_epoch_start(LeaderEpoch(epoch), replica.log().log_end_offset())?;
+    Ok(epoch)
+}
 
-    /// Writes the start of the epoch, what a new cluster begins with, and the registration of this node: with one
-    /// write to disk.
-    fn write_first_records(
-        &self,
-        writer: &mut Writer,
-        settings: ControllerSettings,
-    ) -> Result<BrokerEpoch, ControllerError> {
-        let now_ms = now_ms();
-        let mut group = writer.new_group();
-        writer.add_leader_change(&mut group, now_ms)?;
-        if self.replay.in_transaction() {
-            // The log's readers hold back what follows an open transaction.
-            let reason = Some("the controller that began it is gone".to_owned());
-            let abort = highwater_replication::cluster::records::AbortTransactionRecord { reason };
-            writer.add(&mut group, &[abort.into()], now_ms)?;
-        }
-        let first = first_records(group.image(), settings.min_insync_replicas);
-        writer.add(&mut group, &first, now_ms)?;
-        let id = settings.registration.id;
-        let (registration, broker_epoch) = register_broker(group.image(), settings.registration);
-        writer.add(&mut group, &registration, now_ms)?;
-        let unfence = unfence_broker(group.image(), id, broker_epoch)
-            .map_err(|error| ControllerError::Incompatible(error.to_string()))?;
-        writer.add(&mut group, &unfence, now_ms)?;
-        let elections = elections(group.image(), id, settings.last_stop_was_clean);
-        writer.add(&mut group, &elections, now_ms)?;
-        writer.finish_first(group, now_ms)?;
-        Ok(broker_epoch)
+/// Writes the start of the epoch, what a new cluster begins with, and the registration of this node: with one
+/// write to disk.
+fn write_first_records(
+    replica: &MetadataReplica,
+    writer: &mut Writer,
+    settings: ControllerSettings,
+) -> Result<BrokerEpoch, ControllerError> {
+    let now_ms = now_ms();
+    let mut group = writer.new_group();
+    writer.add_leader_change(&mut group, now_ms)?;
+    if replica.in_transaction() {
+        // The log's readers hold back what follows an open transaction.
+        let reason = Some("the controller that began it is gone".to_owned());
+        let abort = highwater_replication::cluster::records::AbortTransactionRecord { reason };
+        writer.add(&mut group, &[abort.into()], now_ms)?;
     }
+    let first = first_records(group.image(), settings.min_insync_replicas);
+    writer.add(&mut group, &first, now_ms)?;
+    let id = settings.registration.id;
+    let (registration, broker_epoch) = register_broker(group.image(), settings.registration);
+    writer.add(&mut group, &registration, now_ms)?;
+    let unfence = unfence_broker(group.image(), id, broker_epoch)
+        .map_err(|error| ControllerError::Incompatible(error.to_string()))?;
+    writer.add(&mut group, &unfence, now_ms)?;
+    let elections = elections(group.image(), id, settings.last_stop_was_clean);
+    writer.add(&mut group, &elections, now_ms)?;
+    writer.finish_first(group, now_ms)?;
+    Ok(broker_epoch)
 }
 
 /// The records before all others of a new cluster, or what another release left that must change.

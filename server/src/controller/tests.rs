@@ -15,6 +15,10 @@ use uuid::Uuid;
 
 use super::writer::now_ms;
 use super::*;
+use crate::metadata::{
+    MetadataError, MetadataReplica, MetadataSubscriber, metadata_log_config, metadata_topic_id,
+    metadata_topic_partition, snapshot,
+};
 
 const CLUSTER_ID: &str = "5L6g3nShT-eMCtK--X86sw";
 
@@ -37,7 +41,7 @@ impl ConfigRules for AnyConfig {
     }
 }
 
-fn open(dir: &Path) -> (LogManager, RecoveredMetadata) {
+fn open(dir: &Path) -> (LogManager, MetadataReplica) {
     let settings = LogManagerSettings {
         log_dirs: vec![dir.to_owned()],
         ..LogManagerSettings::default()
@@ -51,7 +55,7 @@ fn open(dir: &Path) -> (LogManager, RecoveredMetadata) {
             now_ms(),
         )
         .expect("the metadata log opens");
-    let recovered = RecoveredMetadata::replay(log, CLUSTER_ID).expect("the metadata log replays");
+    let recovered = MetadataReplica::open(log, CLUSTER_ID).expect("the metadata log replays");
     (logs, recovered)
 }
 
@@ -76,9 +80,7 @@ fn start(dir: &Path) -> (LogManager, Controller) {
     let (logs, recovered) = open(dir);
     (
         logs,
-        recovered
-            .start(settings(true), Vec::new())
-            .expect("the controller starts"),
+        Controller::start(recovered, settings(true), Vec::new()).expect("the controller starts"),
     )
 }
 
@@ -196,9 +198,7 @@ fn leader_epochs_rise_after_an_unclean_stop_only() {
     drop(logs);
     for (clean, expected) in [(true, 0), (false, 1), (true, 1)] {
         let (logs, recovered) = open(dir.path());
-        let controller = recovered
-            .start(settings(clean), Vec::new())
-            .expect("starts");
+        let controller = Controller::start(recovered, settings(clean), Vec::new()).expect("starts");
         let image = controller.handle().image();
         for partition in &image.topic("a").expect("the topic").partitions {
             assert_eq!(
@@ -240,9 +240,8 @@ fn subscribers_have_seen_a_change_before_its_response() {
             seen.fetch_add(delta.created_topics.len(), Ordering::SeqCst);
         })
     };
-    let controller = recovered
-        .start(settings(true), vec![subscriber])
-        .expect("starts");
+    let controller =
+        Controller::start(recovered, settings(true), vec![subscriber]).expect("starts");
     block_on(async {
         for (count, name) in ["a", "b", "c"].into_iter().enumerate() {
             create(controller.handle(), name, 1).await.expect("created");
@@ -261,7 +260,7 @@ fn a_snapshot_replaces_the_log_before_it() {
         max_bytes_between_snapshots: 2_000,
         ..settings(true)
     };
-    let controller = recovered.start(settings, Vec::new()).expect("starts");
+    let controller = Controller::start(recovered, settings, Vec::new()).expect("starts");
     block_on(async {
         for topic in 0..40 {
             create(controller.handle(), &format!("topic-{topic}"), 2)
@@ -281,9 +280,9 @@ fn a_snapshot_replaces_the_log_before_it() {
     let (_logs, recovered) = open(dir.path());
     assert_eq!(**recovered.image(), *before);
     assert!(
-        recovered.bytes_since_snapshot < 4_000,
+        recovered.bytes_since_snapshot() < 4_000,
         "{}",
-        recovered.bytes_since_snapshot
+        recovered.bytes_since_snapshot()
     );
 }
 
@@ -304,7 +303,7 @@ fn a_snapshot_without_its_footer_or_with_a_flipped_byte_is_refused() {
     std::fs::write(&path, &content[..content.len() - 75]).expect("written");
     assert!(matches!(
         snapshot::read(dir.path(), &id, CLUSTER_ID),
-        Err(ControllerError::Corrupt { .. })
+        Err(MetadataError::Corrupt { .. })
     ));
     let mut flipped = content.clone();
     flipped[200] ^= 1;
@@ -374,11 +373,11 @@ fn a_metadata_log_of_apache_kafka_is_taken_over() {
     };
     file(
         "00000000000000000000.log",
-        include_bytes!("testdata/apache-kafka-4.4.0.log"),
+        include_bytes!("../metadata/testdata/apache-kafka-4.4.0.log"),
     );
     file(
         "00000000000000000000-0000000000.checkpoint",
-        include_bytes!("testdata/apache-kafka-4.4.0.checkpoint"),
+        include_bytes!("../metadata/testdata/apache-kafka-4.4.0.checkpoint"),
     );
     let (_logs, recovered) = open(dir.path());
     let image = recovered.image();
@@ -398,7 +397,7 @@ fn a_metadata_log_of_apache_kafka_is_taken_over() {
     assert_eq!(image.broker(BrokerId(1)).expect("registered").epoch.0, 17);
     assert_eq!(image.feature_level("share.version"), 2);
 
-    let controller = recovered.start(settings(true), Vec::new()).expect("starts");
+    let controller = Controller::start(recovered, settings(true), Vec::new()).expect("starts");
     let image = controller.handle().image();
     assert_eq!(image.epoch(), 2);
     assert!(image.is_active(BrokerId(1)));

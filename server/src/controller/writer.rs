@@ -1,7 +1,6 @@
 //! The single writer: judges requests in order, appends their records, forces them to disk once for the group,
 //! publishes the next image and releases the responses.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,9 +9,12 @@ use highwater_replication::cluster::{ClusterDelta, ClusterImage, MetadataRecord}
 use highwater_storage::{AppendOrigin, LeaderEpoch, Log};
 use tokio::sync::mpsc;
 
+use super::ControllerError;
 use super::handle::{Judge, Release, Request};
 use super::reserve::Reserve;
-use super::{ControllerError, MetadataPublisher, batch, snapshot};
+use crate::metadata::{
+    MetadataError, MetadataLog, MetadataPublisher, data_batch, leader_change_batch, snapshot,
+};
 
 /// Requests that share one write to disk.
 const MAX_GROUP: usize = 256;
@@ -26,8 +28,7 @@ pub(super) fn now_ms() -> i64 {
 
 /// Everything that belongs to the thread of the controller.
 pub(super) struct Writer {
-    pub(super) log: Arc<Log>,
-    pub(super) dir: PathBuf,
+    pub(super) metadata_log: Arc<MetadataLog>,
     pub(super) node_id: i32,
     /// The epoch that this node leads in.
     pub(super) epoch: i32,
@@ -124,13 +125,13 @@ impl Writer {
         let base_offset = group.image.offset() + 1;
         let last_offset = base_offset + records.len() as i64 - 1;
         let applied = group.image.apply(records, last_offset, self.epoch);
-        let (image, delta) = applied.map_err(|source| ControllerError::Apply {
+        let (image, delta) = applied.map_err(|source| MetadataError::Apply {
             offset: last_offset + 1,
             source,
         })?;
         group
             .batches
-            .push(batch::data_batch(records, base_offset, self.epoch, now_ms)?);
+            .push(data_batch(records, base_offset, self.epoch, now_ms)?);
         group.image = image;
         group.delta.merge(delta);
         let deletes = |record: &MetadataRecord| matches!(record, MetadataRecord::RemoveTopic(_));
@@ -145,7 +146,7 @@ impl Writer {
         now_ms: i64,
     ) -> Result<(), ControllerError> {
         let offset = group.image.offset() + 1;
-        group.batches.push(batch::leader_change_batch(
+        group.batches.push(leader_change_batch(
             self.node_id,
             offset,
             self.epoch,
@@ -153,7 +154,7 @@ impl Writer {
         )?);
         let applied = group.image.apply(&[], offset, self.epoch);
         group.image = applied
-            .map_err(|source| ControllerError::Apply {
+            .map_err(|source| MetadataError::Apply {
                 offset: offset + 1,
                 source,
             })?
@@ -215,7 +216,8 @@ impl Writer {
         if let Some(reason) = &self.failed {
             return Err(ControllerError::Failed(reason.clone()));
         }
-        let (log, start_offset, epoch) = (&self.log, self.image.offset() + 1, self.epoch);
+        let log = self.metadata_log.log();
+        let (start_offset, epoch) = (self.image.offset() + 1, self.epoch);
         let failed = &mut self.failed;
         let mut append = || {
             append_and_flush(log, batches, epoch, now_ms).inspect_err(|error| {
@@ -234,7 +236,7 @@ impl Writer {
         if let Some(reason) = &self.failed {
             return Err(ControllerError::Failed(reason.clone()));
         }
-        self.log.set_high_watermark(self.log.log_end_offset());
+        self.metadata_log.set_high_watermark(log.log_end_offset());
         self.bytes_since_snapshot += batches.iter().map(|batch| batch.len() as u64).sum::<u64>();
         self.timestamp_ms = now_ms;
         Ok(())
@@ -251,15 +253,18 @@ impl Writer {
         }
     }
 
-    fn write_snapshot(&self) -> Result<(), ControllerError> {
-        let id = snapshot::write(&self.dir, &self.image, self.timestamp_ms, now_ms())?;
+    fn write_snapshot(&self) -> Result<(), MetadataError> {
+        let dir = self.metadata_log.dir();
+        let id = snapshot::write(dir, &self.image, self.timestamp_ms, now_ms())?;
         tracing::info!(
             end_offset = id.end_offset,
             epoch = id.epoch,
             "wrote a metadata snapshot"
         );
-        self.log.increment_log_start_offset(id.end_offset)?;
-        snapshot::remove_older(&self.dir, &id)
+        self.metadata_log
+            .log()
+            .increment_log_start_offset(id.end_offset)?;
+        snapshot::remove_older(dir, &id)
     }
 }
 
@@ -268,7 +273,7 @@ fn append_and_flush(
     batches: &[Bytes],
     epoch: i32,
     now_ms: i64,
-) -> Result<(), ControllerError> {
+) -> Result<(), MetadataError> {
     for batch in batches {
         log.append_as_leader(batch, LeaderEpoch(epoch), AppendOrigin::Controller, now_ms)?;
     }

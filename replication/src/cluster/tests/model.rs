@@ -221,10 +221,10 @@ proptest! {
         let mut model = Model::default();
         let mut next_id = 0;
         let mut log: Vec<Vec<u8>> = Vec::new();
-        let mut known = BTreeMap::new();
+        let (mut known, mut known_by_images) = (BTreeMap::new(), BTreeMap::new());
         for requests in requests.chunks(group) {
             // Deltas of a group are merged, as the controller does.
-            let mut delta = ClusterDelta::default();
+            let (before, mut delta) = (image.clone(), ClusterDelta::default());
             for request in requests {
                 let records = judge(&image, &mut model, request, &mut next_id);
                 log.extend(records.iter().map(MetadataRecord::encode));
@@ -235,8 +235,16 @@ proptest! {
                 assert_is(&image, &model);
             }
             follow(&mut known, &image, &delta);
+            // The same from the images alone, but for what was changed and changed back.
+            let between = ClusterDelta::between(&before, &image);
+            follow(&mut known_by_images, &image, &between);
+            prop_assert_eq!(&between.created_topics, &delta.created_topics);
+            prop_assert!(between.changed_configs.is_subset(&delta.changed_configs));
+            prop_assert!(between.changed_brokers.is_subset(&delta.changed_brokers));
+            prop_assert_eq!(ClusterDelta::between(&image, &image), ClusterDelta::default());
         }
         let counts = image.topics().map(|topic| (topic.id, topic.partitions.len()));
+        prop_assert_eq!(&known, &known_by_images);
         prop_assert_eq!(known, counts.collect::<BTreeMap<_, _>>());
 
         let records: Vec<MetadataRecord> =

@@ -7,7 +7,7 @@ use highwater_storage::record_batch::{
     decode_records, verify_crc,
 };
 
-use super::ControllerError;
+use super::MetadataError;
 
 /// Control record types of KRaft's log.
 const LEADER_CHANGE: i16 = 2;
@@ -29,12 +29,12 @@ pub(super) struct MetadataBatch {
 }
 
 /// Builds the batch of one request's records.
-pub(super) fn data_batch(
+pub(crate) fn data_batch(
     records: &[MetadataRecord],
     base_offset: i64,
     epoch: i32,
     now_ms: i64,
-) -> Result<Bytes, ControllerError> {
+) -> Result<Bytes, MetadataError> {
     let mut builder = RecordBatchBuilder::new()
         .base_offset(base_offset)
         .leader_epoch(epoch);
@@ -50,7 +50,7 @@ fn control_batch(
     base_offset: i64,
     epoch: i32,
     now_ms: i64,
-) -> Result<Bytes, ControllerError> {
+) -> Result<Bytes, MetadataError> {
     let mut key = [0; 4];
     key[2..].copy_from_slice(&control_type.to_be_bytes());
     let mut builder = RecordBatchBuilder::new()
@@ -61,19 +61,19 @@ fn control_batch(
     build(builder)
 }
 
-fn build(builder: RecordBatchBuilder) -> Result<Bytes, ControllerError> {
+fn build(builder: RecordBatchBuilder) -> Result<Bytes, MetadataError> {
     builder
         .build()
-        .map_err(|error| ControllerError::Encode(error.into()))
+        .map_err(|error| MetadataError::Encode(error.into()))
 }
 
 /// The first batch of an epoch: who leads the quorum (here the only voter, elected by itself).
-pub(super) fn leader_change_batch(
+pub(crate) fn leader_change_batch(
     node_id: i32,
     base_offset: i64,
     epoch: i32,
     now_ms: i64,
-) -> Result<Bytes, ControllerError> {
+) -> Result<Bytes, MetadataError> {
     let voter = |value: &mut Vec<u8>| {
         value.push(2); // a compact array of one
         value.extend_from_slice(&node_id.to_be_bytes());
@@ -92,7 +92,7 @@ pub(super) fn snapshot_header_batch(
     last_contained_log_timestamp_ms: i64,
     epoch: i32,
     now_ms: i64,
-) -> Result<Bytes, ControllerError> {
+) -> Result<Bytes, MetadataError> {
     let mut value = vec![0, 0]; // version
     value.extend_from_slice(&last_contained_log_timestamp_ms.to_be_bytes());
     value.push(0);
@@ -104,7 +104,7 @@ pub(super) fn snapshot_footer_batch(
     base_offset: i64,
     epoch: i32,
     now_ms: i64,
-) -> Result<Bytes, ControllerError> {
+) -> Result<Bytes, MetadataError> {
     control_batch(SNAPSHOT_FOOTER, &[0, 0, 0], base_offset, epoch, now_ms)
 }
 
@@ -125,9 +125,9 @@ pub(super) fn is_snapshot_footer(batch: &Bytes) -> Result<bool, BatchError> {
 pub(super) fn split_batches(
     bytes: &Bytes,
     offset: i64,
-) -> Result<Vec<(BatchHeader, Bytes)>, ControllerError> {
+) -> Result<Vec<(BatchHeader, Bytes)>, MetadataError> {
     let batches = Batches::new(bytes).map(|batch| {
-        let (header, batch) = batch.map_err(|source| ControllerError::Batch { offset, source })?;
+        let (header, batch) = batch.map_err(|source| MetadataError::Batch { offset, source })?;
         Ok((header, bytes.slice_ref(batch)))
     });
     batches.collect()
@@ -137,9 +137,9 @@ pub(super) fn split_batches(
 pub(super) fn decode_batch(
     header: &BatchHeader,
     batch: &Bytes,
-) -> Result<MetadataBatch, ControllerError> {
+) -> Result<MetadataBatch, MetadataError> {
     debug_assert!(batch.len() >= BATCH_HEADER_BYTES);
-    let at = |source| ControllerError::Batch {
+    let at = |source| MetadataError::Batch {
         offset: header.base_offset,
         source,
     };
@@ -161,7 +161,7 @@ pub(super) fn decode_batch(
         let parsed = MetadataRecord::decode(&value);
         decoded
             .records
-            .push(parsed.map_err(|source| ControllerError::Record {
+            .push(parsed.map_err(|source| MetadataError::Record {
                 offset: record.offset,
                 source,
             })?);

@@ -12,7 +12,7 @@ use highwater_replication::cluster::ClusterImage;
 use highwater_storage::StorageError;
 use highwater_storage::record_batch::verify_crc;
 
-use super::ControllerError;
+use super::MetadataError;
 use super::batch::{
     data_batch, decode_batch, is_snapshot_footer, snapshot_footer_batch, snapshot_header_batch,
     split_batches,
@@ -24,15 +24,15 @@ const RECORDS_PER_BATCH: usize = 1024;
 
 /// A snapshot file by what its name says.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SnapshotId {
+pub struct SnapshotId {
     /// Offset after the last record that the snapshot contains.
-    pub(super) end_offset: i64,
+    pub end_offset: i64,
     /// Epoch of that record.
-    pub(super) epoch: i32,
+    pub epoch: i32,
 }
 
 impl SnapshotId {
-    fn path(&self, dir: &Path) -> PathBuf {
+    pub(crate) fn path(&self, dir: &Path) -> PathBuf {
         dir.join(format!(
             "{:020}-{:010}.{EXTENSION}",
             self.end_offset, self.epoch
@@ -52,7 +52,7 @@ impl SnapshotId {
 }
 
 /// All snapshots in the directory of the metadata log, the oldest first.
-pub(super) fn list(dir: &Path) -> Result<Vec<SnapshotId>, ControllerError> {
+pub(crate) fn list(dir: &Path) -> Result<Vec<SnapshotId>, MetadataError> {
     let io = |error| StorageError::io("list", dir, error);
     let mut snapshots = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(io)? {
@@ -64,24 +64,33 @@ pub(super) fn list(dir: &Path) -> Result<Vec<SnapshotId>, ControllerError> {
 }
 
 /// Reads a snapshot into an image of the cluster `cluster_id`, and says when its last record was written.
-pub(super) fn read(
+pub(crate) fn read(
     dir: &Path,
     id: &SnapshotId,
     cluster_id: &str,
-) -> Result<(ClusterImage, i64), ControllerError> {
+) -> Result<(ClusterImage, i64), MetadataError> {
     let path = id.path(dir);
-    let corrupt = |reason: &str| ControllerError::Corrupt {
+    let bytes = std::fs::read(&path).map_err(|error| StorageError::io("read", &path, error))?;
+    parse(&bytes.into(), &path, id, cluster_id)
+}
+
+/// Reads the content of a snapshot into an image, and says when its last record was written. `path` is for errors.
+pub(crate) fn parse(
+    bytes: &Bytes,
+    path: &Path,
+    id: &SnapshotId,
+    cluster_id: &str,
+) -> Result<(ClusterImage, i64), MetadataError> {
+    let corrupt = |reason: &str| MetadataError::Corrupt {
         path: path.display().to_string(),
         reason: reason.into(),
     };
-    let bytes =
-        Bytes::from(std::fs::read(&path).map_err(|error| StorageError::io("read", &path, error))?);
-    let batches = split_batches(&bytes, id.end_offset)?;
+    let batches = split_batches(bytes, id.end_offset)?;
     let total: usize = batches.iter().map(|(_, batch)| batch.len()).sum();
     let last = batches
         .last()
         .ok_or_else(|| corrupt("the snapshot is empty"))?;
-    let at = |source| ControllerError::Batch {
+    let at = |source| MetadataError::Batch {
         offset: id.end_offset,
         source,
     };
@@ -98,20 +107,20 @@ pub(super) fn read(
     }
     let offset = id.end_offset;
     let effective = highwater_replication::cluster::replay::Replay::default().push(records);
-    let effective = effective.map_err(|source| ControllerError::Replay { offset, source })?;
+    let effective = effective.map_err(|source| MetadataError::Replay { offset, source })?;
     let (image, _) = ClusterImage::empty(cluster_id)
         .apply(&effective, offset - 1, id.epoch)
-        .map_err(|source| ControllerError::Apply { offset, source })?;
+        .map_err(|source| MetadataError::Apply { offset, source })?;
     Ok((image, timestamp_ms))
 }
 
 /// Writes `image` as a snapshot. `log_timestamp_ms` is when its last record was written.
-pub(super) fn write(
+pub(crate) fn write(
     dir: &Path,
     image: &ClusterImage,
     log_timestamp_ms: i64,
     now_ms: i64,
-) -> Result<SnapshotId, ControllerError> {
+) -> Result<SnapshotId, MetadataError> {
     let id = SnapshotId {
         end_offset: image.offset() + 1,
         epoch: image.epoch(),
@@ -128,7 +137,7 @@ pub(super) fn write(
 }
 
 /// Removes the snapshots before `newest`, which must be durable.
-pub(super) fn remove_older(dir: &Path, newest: &SnapshotId) -> Result<(), ControllerError> {
+pub(crate) fn remove_older(dir: &Path, newest: &SnapshotId) -> Result<(), MetadataError> {
     for id in list(dir)?.into_iter().filter(|id| id < newest) {
         let path = id.path(dir);
         std::fs::remove_file(&path).map_err(|error| StorageError::io("remove", &path, error))?;
@@ -137,11 +146,11 @@ pub(super) fn remove_older(dir: &Path, newest: &SnapshotId) -> Result<(), Contro
 }
 
 /// Writes a file so that its name stands for the old content or the whole new one, also after a crash.
-pub(super) fn write_durably(
+pub(crate) fn write_durably(
     path: &Path,
     temporary_suffix: &str,
     content: &[u8],
-) -> Result<(), ControllerError> {
+) -> Result<(), MetadataError> {
     let temporary = PathBuf::from(format!("{}.{temporary_suffix}", path.display()));
     let io = |action, path: &Path| {
         let path = path.to_owned();

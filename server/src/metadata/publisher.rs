@@ -31,7 +31,7 @@ impl MetadataPublisher {
 
     /// Makes `image` the latest: those who act on changes first, in the order they subscribed, so that who reads the
     /// new image finds its partitions at work.
-    pub(super) fn publish(&self, image: &Arc<ClusterImage>, delta: &ClusterDelta) {
+    pub(crate) fn publish(&self, image: &Arc<ClusterImage>, delta: &ClusterDelta) {
         if !delta.is_empty() {
             for subscriber in &self.subscribers {
                 subscriber(image, delta);

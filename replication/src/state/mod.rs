@@ -7,6 +7,7 @@
 pub mod alter_partition;
 pub mod commit;
 pub mod fencing;
+pub mod fetch_position;
 pub mod follower;
 pub mod high_watermark;
 pub mod isr;

@@ -3,7 +3,8 @@
 //! A node advertises the proxy in place of its own port, so that all that nodes say to each other passes here. Who
 //! connected is found by the process that owns the other end of the socket, so one proxy a listener serves all
 //! sources, and each direction between two nodes can be cut, slowed or delayed by itself. Bytes on a cut link are
-//! held, as by a network that drops packets: connections stay open and go on when the link is whole again.
+//! held, as by a network that drops packets: connections stay open and go on when the link is whole again. What a node
+//! that has died meanwhile had sent does not arrive any more: a dead machine repeats nothing.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -34,6 +35,8 @@ type Direction = (i32, i32);
 struct State {
     links: BTreeMap<Direction, Link>,
     processes: BTreeMap<i32, u32>,
+    /// How often each node's process has ended.
+    deaths: BTreeMap<i32, u32>,
     ended: bool,
 }
 
@@ -51,17 +54,24 @@ impl Shared {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Waits until bytes may pass in all of `directions`; `None` when the network has ended.
-    fn wait_until_whole(&self, directions: &[Direction]) -> Option<Link> {
+    fn deaths_of(&self, node: i32) -> u32 {
+        self.lock().deaths.get(&node).copied().unwrap_or(0)
+    }
+
+    /// Waits until bytes may pass in all of `directions`; gives the first of them and whether it had to wait, or
+    /// `None` when the network has ended.
+    fn wait_until_whole(&self, directions: &[Direction]) -> Option<(Link, bool)> {
         let mut state = self.lock();
+        let mut waited = false;
         loop {
             if state.ended {
                 return None;
             }
             let link = |direction| state.links.get(direction).copied().unwrap_or_default();
             if !directions.iter().any(|direction| link(direction).cut) {
-                return Some(directions.first().map(link).unwrap_or_default());
+                return Some((directions.first().map(link).unwrap_or_default(), waited));
             }
+            waited = true;
             state = self
                 .changed
                 .wait(state)
@@ -100,7 +110,10 @@ impl Network {
         let mut state = self.shared.lock();
         match process {
             Some(process) => state.processes.insert(node, process),
-            None => state.processes.remove(&node),
+            None => {
+                *state.deaths.entry(node).or_default() += 1;
+                state.processes.remove(&node)
+            }
         };
     }
 
@@ -171,9 +184,10 @@ fn connect(incoming: TcpStream, node: i32, target: u16, shared: &Arc<Shared>) {
     let processes = shared.lock().processes.clone();
     // A connection of nobody we know, as one of the tests themselves, is never cut.
     let source = owner_of_local_port(peer.port(), &processes).unwrap_or(node);
-    let there = (source, node);
-    let back = (node, source);
-    if shared.wait_until_whole(&[there, back]).is_none() {
+    if shared
+        .wait_until_whole(&[(source, node), (node, source)])
+        .is_none()
+    {
         return;
     }
     let Ok(outgoing) = TcpStream::connect(("127.0.0.1", target)) else {
@@ -185,34 +199,58 @@ fn connect(incoming: TcpStream, node: i32, target: u16, shared: &Arc<Shared>) {
         return;
     };
     let of_requests = Arc::clone(shared);
-    thread::spawn(move || pass(from, to, there, &of_requests));
-    pass(outgoing, incoming, back, shared);
+    thread::spawn(move || Pipe::new((source, node), of_requests).pass(from, to));
+    Pipe::new((node, source), Arc::clone(shared)).pass(outgoing, incoming);
 }
 
-/// Passes bytes on as the link allows, up to the end of either stream.
-fn pass(mut from: TcpStream, mut to: TcpStream, direction: Direction, shared: &Shared) {
-    let mut piece = vec![0; 16 << 10];
-    loop {
-        let read = from.read(&mut piece).unwrap_or(0);
-        let Some(link) = shared.wait_until_whole(&[direction]) else {
-            break;
-        };
-        if read == 0 {
-            to.shutdown(Shutdown::Write).ok();
-            return;
-        }
-        let at_this_rate = link
-            .bytes_per_second
-            .map(|rate| Duration::from_secs_f64(read as f64 / f64::from(rate.max(1))));
-        thread::sleep(link.delay + at_this_rate.unwrap_or_default());
-        // It may have been cut in the meantime.
-        if shared.wait_until_whole(&[direction]).is_none() || to.write_all(&piece[..read]).is_err()
-        {
-            break;
+/// One direction of one connection.
+struct Pipe {
+    direction: Direction,
+    /// How often the sender had died when it connected.
+    deaths: u32,
+    shared: Arc<Shared>,
+}
+
+impl Pipe {
+    fn new(direction: Direction, shared: Arc<Shared>) -> Self {
+        Self {
+            direction,
+            deaths: shared.deaths_of(direction.0),
+            shared,
         }
     }
-    from.shutdown(Shutdown::Both).ok();
-    to.shutdown(Shutdown::Both).ok();
+
+    /// Waits until bytes may pass; `None` when they never arrive.
+    fn wait_until_whole(&self) -> Option<Link> {
+        let (link, waited) = self.shared.wait_until_whole(&[self.direction])?;
+        let died = self.shared.deaths_of(self.direction.0) != self.deaths;
+        (!(waited && died)).then_some(link)
+    }
+
+    /// Passes bytes on as the link allows, up to the end of either stream.
+    fn pass(&self, mut from: TcpStream, mut to: TcpStream) {
+        let mut piece = vec![0; 16 << 10];
+        loop {
+            let read = from.read(&mut piece).unwrap_or(0);
+            let Some(link) = self.wait_until_whole() else {
+                break;
+            };
+            if read == 0 {
+                to.shutdown(Shutdown::Write).ok();
+                return;
+            }
+            let at_this_rate = link
+                .bytes_per_second
+                .map(|rate| Duration::from_secs_f64(read as f64 / f64::from(rate.max(1))));
+            thread::sleep(link.delay + at_this_rate.unwrap_or_default());
+            // It may have been cut in the meantime.
+            if self.wait_until_whole().is_none() || to.write_all(&piece[..read]).is_err() {
+                break;
+            }
+        }
+        from.shutdown(Shutdown::Both).ok();
+        to.shutdown(Shutdown::Both).ok();
+    }
 }
 
 #[cfg(test)]
@@ -269,6 +307,24 @@ mod tests {
             network.heal();
             assert!(hears(&mut client, b"two ", LONG));
         }
+    }
+
+    #[test]
+    fn what_a_node_sent_over_a_cut_link_before_it_died_does_not_arrive() {
+        let (network, mut client) = echo();
+        say(&mut client, b"one ");
+        assert!(hears(&mut client, b"one ", LONG));
+        network.cut_one_way(2, 1);
+        say(&mut client, b"two ");
+        assert!(!hears(&mut client, b"two ", SHORT));
+        network.set_process(2, None);
+        network.heal();
+        assert!(!hears(&mut client, b"two ", LONG), "a dead node answered");
+        assert_eq!(
+            client.read(&mut [0]).unwrap(),
+            0,
+            "the connection is closed"
+        );
     }
 
     #[test]

@@ -2,4 +2,8 @@
 //!
 //! `BROKER=highwater|kafka|both` selects. One cluster runs at a time.
 
+mod acks_table;
+mod failure_scripts;
 mod harness;
+mod librdkafka;
+mod support;

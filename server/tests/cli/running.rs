@@ -242,11 +242,29 @@ fn a_second_signal_ends_it_at_once() {
     let mut running = Running::start(start_in(dir.path(), &[]));
     let _stalled = stalled_client(&running.address("PLAINTEXT://"));
     running.signal("TERM");
+    // Sooner it would be taken for a part of the first.
+    std::thread::sleep(std::time::Duration::from_millis(1200));
     running.signal("INT");
     let (status, log) = running.wait();
     assert!(matches!(status.code(), Some(130 | 143)), "{status}: {log}");
     assert!(log.contains("stopping at once"), "{log}");
     assert!(!dir.path().join(".kafka_cleanshutdown").exists());
+}
+
+#[test]
+fn two_signals_a_moment_apart_are_one_stop() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut running = Running::start(start_in(dir.path(), &[]));
+    // Keeps it busy with stopping for seconds.
+    let _stalled = stalled_client(&running.address("PLAINTEXT://"));
+    // What `timeout` does: one to the process, one to its group.
+    running.signal("TERM");
+    running.signal("TERM");
+    running.signal("INT");
+    let (status, log) = running.wait();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(!log.contains("stopping at once"), "{log}");
+    assert!(dir.path().join(".kafka_cleanshutdown").exists());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! that the server calls with the time.
 
 mod cleaner;
+mod contents;
 mod log_dir;
 mod names;
 mod sweeps;
@@ -84,7 +85,8 @@ pub struct LogManager {
 }
 
 impl LogManager {
-    /// Makes and locks the directories, and reads their checkpoints; opens no log yet.
+    /// Makes and locks the directories, and reads their checkpoints; opens no log yet. The marks of a clean stop
+    /// stay on the disk until the first log is opened, so that a start that ends before that changes nothing.
     ///
     /// # Errors
     /// [`StorageError::DirectoryInUse`] when another broker has one of them; else when one cannot be used.
@@ -122,6 +124,25 @@ impl LogManager {
             .collect()
     }
 
+    /// Puts back the marks of a clean stop that were found, for a start that ends after logs were opened and before
+    /// anything was written to them. The manager must not be used afterwards.
+    ///
+    /// # Errors
+    /// When a mark cannot be written; the next start recovers that directory's logs.
+    pub fn leave_unchanged(&self) -> Result<(), StorageError> {
+        let mut result = Ok(());
+        for log_dir in &self.dirs {
+            result = result.and(log_dir.put_mark_back());
+        }
+        result
+    }
+
+    fn take_marks_off(&self) -> Result<(), StorageError> {
+        self.dirs
+            .iter()
+            .try_for_each(|log_dir| log_dir.take_mark_off())
+    }
+
     /// Opens every log in the directories, but not the metadata log, on a few threads. A log that cannot be
     /// opened is reported, and offline until the next start; the others are not affected.
     pub fn load_logs(&self, config_of: &(dyn Fn(&str) -> LogConfig + Sync), now_ms: i64) {
@@ -134,6 +155,12 @@ impl LogManager {
                     .map(move |log| (log_dir, log))
             })
             .collect();
+        if let Err(error) = self.take_marks_off() {
+            for (_, (topic_partition, _)) in &found {
+                self.put_offline(topic_partition, error.clone());
+            }
+            return;
+        }
         let threads = (self.settings.recovery_threads_per_dir.max(1) * self.dirs.len())
             .min(found.len())
             .max(1);
@@ -262,6 +289,7 @@ impl LogManager {
         let log = match self.get(topic_partition) {
             Some(log) => log,
             None => {
+                self.take_marks_off()?;
                 let log = Arc::new(self.create_or_open(topic_partition, config, now_ms)?);
                 self.logs
                     .write()

@@ -153,13 +153,13 @@ pub(super) fn evaluate(
             isolation: reader.isolation,
             may_wait,
         };
-        let outcome = read(broker, reader, target, request);
-        if let Ok(read) = &outcome {
+        let outcome = find(broker, target).and_then(|partition| {
+            let read = read(&partition, reader, request)?;
             left = left.saturating_sub(read.records_bytes());
             evaluation.ends_wait |= read.records_bytes() < limits.min_bytes
-                && find(broker, target)
-                    .is_ok_and(|partition| partition.more_in_next_segment(read, reader.isolation));
-        }
+                && partition.more_in_next_segment(&read, reader.isolation);
+            Ok(read)
+        });
         evaluation.add(target.key.clone(), outcome);
     }
     evaluation
@@ -170,12 +170,10 @@ fn epoch(wire: i32) -> Option<LeaderEpoch> {
 }
 
 fn read(
-    broker: &Broker,
+    partition: &Partition,
     reader: Reader,
-    target: &FetchTarget,
     request: PartitionReadRequest,
 ) -> Result<PartitionRead, ReadFailure> {
-    let partition = find(broker, target)?;
     let known = |error: PartitionError| ReadFailure {
         error: error.error_code(),
         ends_wait: true,

@@ -14,7 +14,7 @@ use crate::index::AbortedTxn;
 use crate::leader_epoch_cache::LeaderEpochCache;
 use crate::log_config::LogConfig;
 use crate::log_manager::LogDir;
-use crate::producer_state::ProducerStateManager;
+use crate::producer_state::{ProducerStateManager, snapshot_file};
 use crate::segment::{
     CLEANED_SUFFIX, DELETED_SUFFIX, INDEX_SUFFIX, LOG_LAST, LOG_SUFFIX, SWAP_SUFFIX, Segment,
     SegmentList, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, base_offset_of, file_name,
@@ -52,6 +52,7 @@ struct Listing {
     indexes: BTreeSet<i64>,
     time_indexes: BTreeSet<i64>,
     txn_indexes: BTreeSet<i64>,
+    snapshots: BTreeSet<i64>,
     has_epochs: bool,
     has_metadata: bool,
     swapped_logs: BTreeSet<i64>,
@@ -74,6 +75,8 @@ impl Listing {
                 listing.time_indexes.insert(base_offset);
             } else if let Some(base_offset) = base_offset_of(name, TXN_INDEX_SUFFIX) {
                 listing.txn_indexes.insert(base_offset);
+            } else if let Some(offset) = snapshot_file::snapshot_offset(name) {
+                listing.snapshots.insert(offset);
             } else if name == LEADER_EPOCH_CHECKPOINT {
                 listing.has_epochs = true;
             } else if name == PARTITION_METADATA {
@@ -90,6 +93,19 @@ impl Listing {
             }
         }
         Ok(listing)
+    }
+
+    /// The snapshots where no segment begins, as a compaction leaves them that was cut short. The newest one counts as
+    /// such only if it does not lie behind all segments: a clean stop writes one there.
+    fn stray_snapshots(&self) -> impl Iterator<Item = i64> {
+        let at_end = self
+            .snapshots
+            .last()
+            .filter(|newest| self.logs.last() < Some(newest));
+        let strays = self.snapshots.difference(&self.logs);
+        strays
+            .filter(move |offset| Some(*offset) != at_end)
+            .copied()
     }
 }
 
@@ -119,6 +135,9 @@ impl OpenLog {
             for base_offset in bases.difference(&listing.logs) {
                 remove(&dir.join(file_name(*base_offset, suffix)))?;
             }
+        }
+        for offset in listing.stray_snapshots() {
+            remove(&dir.join(snapshot_file::snapshot_file_name(offset)))?;
         }
         let mut epochs = LeaderEpochCache::open(&dir)?;
         let (segments, tail) = self.load_segments(&dir, &listing, &mut epochs)?;

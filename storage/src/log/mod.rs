@@ -9,6 +9,7 @@
 mod append;
 mod compaction;
 mod flush;
+mod holes;
 mod lookup;
 mod open;
 mod producers;

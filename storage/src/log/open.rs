@@ -21,6 +21,7 @@ use crate::segment::{
 };
 use crate::types::{LeaderEpoch, TopicPartition};
 
+use super::holes::report_holes;
 use super::producers::{Replay, aborted};
 use super::recovery::{Tail, Trust, recover_segment};
 use super::roll::RollClock;
@@ -120,7 +121,7 @@ fn remove(path: &Path) -> Result<(), StorageError> {
 
 impl OpenLog {
     /// Opens the log, which makes its directory's files fit each other; makes a first segment where there is none.
-    pub(crate) fn open(self) -> Result<Log, StorageError> {
+    pub(crate) fn open(mut self) -> Result<Log, StorageError> {
         let dir: Arc<Path> = Arc::from(self.dir.as_path());
         let mut listing = Listing::of(&dir)?;
         self.finish_swaps(&mut listing)?;
@@ -140,7 +141,23 @@ impl OpenLog {
             remove(&dir.join(snapshot_file::snapshot_file_name(offset)))?;
         }
         let mut epochs = LeaderEpochCache::open(&dir)?;
-        let (segments, tail) = self.load_segments(&dir, &listing, &mut epochs)?;
+        let (mut segments, mut tail) = self.load_segments(&dir, &listing, &mut epochs)?;
+        if tail.next_offset < self.recovery_point {
+            tracing::warn!(
+                topic_partition = %self.topic_partition, log_end_offset = tail.next_offset,
+                recovery_point = self.recovery_point,
+                "the log ends before its recovery point: records that were on disk are gone, or the checkpoint is \
+                 wrong; checking the whole log"
+            );
+            self.log_dir
+                .recovery_points
+                .lower(&self.topic_partition, tail.next_offset)?;
+            (self.was_clean, self.recovery_point) = (false, 0);
+            drop(segments);
+            listing = Listing::of(&dir)?;
+            (segments, tail) = self.load_segments(&dir, &listing, &mut epochs)?;
+        }
+        self.report_holes(&segments);
         let topic_id = if listing.has_metadata {
             self.read_topic_id()?
         } else {
@@ -151,6 +168,14 @@ impl OpenLog {
             rebuild_epochs(&segments, &mut epochs)?;
         }
         self.assemble(dir, topic_id, segments, tail, epochs)
+    }
+
+    fn report_holes(&self, segments: &[Segment]) {
+        if self.config.cleanup_policy.compact {
+            return;
+        }
+        let compacted = self.log_dir.cleaner_offsets.get(&self.topic_partition);
+        report_holes(&self.topic_partition, segments, compacted.unwrap_or(0));
     }
 
     fn read_topic_id(&self) -> Result<Option<crate::types::TopicId>, StorageError> {
@@ -300,7 +325,8 @@ impl OpenLog {
         let log_end_offset = tail.next_offset;
         if log_start_offset > log_end_offset {
             // Records were deleted up to an offset that the log lost in a crash; it goes on from there.
-            return self.start_over(&dir, topic_id, segments, log_start_offset, epochs);
+            let ends = (log_start_offset, log_end_offset);
+            return self.start_over(&dir, topic_id, segments, ends, epochs);
         }
         let segments = SegmentList::new(segments.into_iter().map(Arc::new).collect());
         let mut producers = ProducerStateManager::new(self.topic_partition.clone());
@@ -351,11 +377,11 @@ impl OpenLog {
         dir: &Arc<Path>,
         topic_id: Option<crate::types::TopicId>,
         segments: Vec<Segment>,
-        log_start_offset: i64,
+        (log_start_offset, log_end_offset): (i64, i64),
         mut epochs: LeaderEpochCache,
     ) -> Result<Log, StorageError> {
         tracing::warn!(
-            topic_partition = %self.topic_partition, log_start_offset,
+            topic_partition = %self.topic_partition, log_start_offset, log_end_offset,
             "the log ends before its start offset, beginning anew there"
         );
         for segment in &segments {

@@ -125,6 +125,30 @@ pub(super) fn read_all(log: &Log, mut offset: i64) -> Vec<(i64, String)> {
     all
 }
 
+/// What `work` gives, and what it logs on this thread.
+pub(super) fn logged<T>(work: impl FnOnce() -> T) -> (T, String) {
+    #[derive(Clone, Default)]
+    struct Lines(Arc<parking_lot::Mutex<Vec<u8>>>);
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let result = tracing::subscriber::with_default(subscriber, work);
+    let text = String::from_utf8_lossy(&lines.0.lock()).into_owned();
+    (result, text)
+}
+
 pub(super) fn files(dir: &Path, suffix: &str) -> Vec<PathBuf> {
     let mut files: Vec<_> = std::fs::read_dir(dir)
         .expect("a directory")

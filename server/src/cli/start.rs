@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::ready::Ready;
 use super::signals::StopSignals;
-use super::{FAILURE, StartArguments, logging, runtime};
+use super::{FAILURE, StartArguments, in_full, logging, runtime};
 use crate::broker::RunningBroker;
 use crate::config::{BrokerConfig, ConfigNotice, DynamicConfig, StaticConfig};
 use crate::log_dirs;
@@ -24,7 +24,7 @@ pub(super) fn start(arguments: &StartArguments) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // Nothing is left to tell it to when stderr is gone.
-            let _ = writeln!(std::io::stderr().lock(), "highwater: {error:#}");
+            let _ = writeln!(std::io::stderr().lock(), "highwater: {}", in_full(&error));
             ExitCode::from(FAILURE)
         }
     }

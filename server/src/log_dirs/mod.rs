@@ -23,6 +23,15 @@ pub enum LogDirError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// A file lies where it should be, or on the way there.
+    #[error("cannot use the data directory {path}: {file} is a file, not a directory",
+        path = path.display(), file = file.display())]
+    File {
+        /// The directory.
+        path: PathBuf,
+        /// The file.
+        file: PathBuf,
+    },
     /// Something else than a broker keeps its files there.
     #[error(
         "{path} holds files (such as {example}) but no meta.properties, so it is no data directory of a broker: \
@@ -163,9 +172,13 @@ pub fn new_cluster_id() -> String {
 }
 
 fn unusable(path: &Path, source: io::Error) -> LogDirError {
-    LogDirError::Unusable {
-        path: path.to_owned(),
-        source,
+    let path = path.to_owned();
+    match path.ancestors().find(|ancestor| ancestor.is_file()) {
+        Some(file) => LogDirError::File {
+            file: file.to_owned(),
+            path,
+        },
+        None => LogDirError::Unusable { path, source },
     }
 }
 

@@ -4,6 +4,8 @@
 
 mod acks_table;
 mod failure_scripts;
+mod following;
 mod harness;
 mod librdkafka;
+mod registration;
 mod support;

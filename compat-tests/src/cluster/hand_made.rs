@@ -30,6 +30,10 @@ const FETCH: i16 = 17;
 /// How often heartbeats are sent in the background.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(300);
 
+/// The registration's record is at the broker epoch, or behind records of the same write that clean up after an
+/// earlier life of the broker; so far behind it a broker has surely caught up.
+const PAST_REGISTRATION: i64 = 100;
+
 /// Where a replica stands, as it says in a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Follower {
@@ -173,7 +177,7 @@ impl HandMadeBroker {
         BrokerHeartbeatRequest::default()
             .with_broker_id(BrokerId(self.id))
             .with_broker_epoch(self.epoch)
-            .with_current_metadata_offset(self.epoch)
+            .with_current_metadata_offset(self.epoch + PAST_REGISTRATION)
     }
 
     /// Sends one heartbeat.

@@ -60,7 +60,10 @@ impl HostedTopic {
     fn replica(&self, partition: i32) -> Result<Arc<Partition>, PartitionError> {
         let index = usize::try_from(partition).map_err(|_| PartitionError::NotHosted)?;
         match self.replicas.get(index) {
-            Some(Replica::Online(partition)) => Ok(Arc::clone(partition)),
+            Some(Replica::Online(partition)) => match partition.log().failure() {
+                None => Ok(Arc::clone(partition)),
+                Some(failure) => Err(PartitionError::Offline(failure.to_string())),
+            },
             Some(Replica::Offline { reason, .. }) => {
                 Err(PartitionError::Offline(reason.to_string()))
             }
@@ -220,7 +223,11 @@ impl ReplicaManager {
         let hosted = self.hosted.read();
         let replicas = hosted.by_name.values().flat_map(|topic| &topic.replicas);
         replicas
-            .filter(|replica| matches!(replica, Replica::Offline { .. }))
+            .filter(|replica| match replica {
+                Replica::Online(partition) => partition.log().failure().is_some(),
+                Replica::Offline { .. } => true,
+                Replica::Elsewhere => false,
+            })
             .count()
     }
 

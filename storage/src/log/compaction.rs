@@ -271,7 +271,12 @@ impl Pass<'_> {
         {
             tracing::debug!(segment = %new.path().display(), %error, "cannot keep the time of a compacted segment");
         }
-        new.sync()?;
+        // After an error the new files go, and the old ones are as they were.
+        self.log
+            .log_dir
+            .disk()
+            .sync(new)
+            .map_err(|error| StorageError::io("flush", new.path(), error.into_source()))?;
         new.close();
         Ok(())
     }

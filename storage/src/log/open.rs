@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
@@ -356,6 +356,7 @@ impl OpenLog {
             has_unreplicated_txns: AtomicBool::new(false),
             has_open_files: AtomicBool::new(true),
             is_closed: AtomicBool::new(false),
+            failure: OnceLock::new(),
             epochs: RwLock::new(epochs),
             flushing: Mutex::new(()),
             writer: Mutex::new(Writer {

@@ -1,5 +1,6 @@
 //! One of `log.dirs`: its lock, its checkpoints, and the files in it that wait to be unlinked.
 
+use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +13,32 @@ use crate::checkpoint::{
     RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT,
 };
 use crate::errors::StorageError;
+use crate::mapped_file::SyncError;
+use crate::segment::Segment;
 
 const LOCK_FILE: &str = ".lock";
+
+/// What forces files to disk. Tests put a disk in its place that fails.
+pub(crate) trait Disk: fmt::Debug + Send + Sync {
+    /// Forces a segment's log and indexes to disk.
+    fn sync(&self, segment: &Segment) -> Result<(), SyncError>;
+}
+
+/// The disk as the operating system gives it.
+#[derive(Debug)]
+struct SystemDisk;
+
+impl Disk for SystemDisk {
+    fn sync(&self, segment: &Segment) -> Result<(), SyncError> {
+        segment.sync()
+    }
+}
 
 /// A log directory that this process has locked.
 #[derive(Debug)]
 pub(crate) struct LogDir {
     path: PathBuf,
+    disk: Box<dyn Disk>,
     /// Holds the lock for as long as it is open.
     _lock: File,
     /// The mark that the last stop left.
@@ -51,11 +71,17 @@ impl LogDir {
     /// Makes the directory if need be and locks it. The clean-shutdown mark stays until
     /// [`Self::take_mark_off`].
     pub(crate) fn open(path: &Path) -> Result<Self, StorageError> {
+        Self::open_on(path, Box::new(SystemDisk))
+    }
+
+    /// As [`Self::open`], on a disk of its own.
+    pub(crate) fn open_on(path: &Path, disk: Box<dyn Disk>) -> Result<Self, StorageError> {
         std::fs::create_dir_all(path).map_err(|error| StorageError::io("create", path, error))?;
         let lock = lock(path)?;
         let clean_mark = CleanShutdownMark::read(path)?;
         Ok(Self {
             path: path.to_owned(),
+            disk,
             _lock: lock,
             clean_mark,
             is_marked: Mutex::new(clean_mark.is_some()),
@@ -66,6 +92,10 @@ impl LogDir {
             waiting: Mutex::new(Vec::new()),
             is_full: AtomicBool::new(false),
         })
+    }
+
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        &*self.disk
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -21,6 +21,8 @@ use crate::log_config::LogConfig;
 use crate::types::{TopicId, TopicPartition};
 
 pub use crate::checkpoint::MetaProperties;
+#[cfg(test)]
+pub(crate) use log_dir::Disk;
 pub(crate) use log_dir::LogDir;
 use names::{DirName, Fate, parse_dir_name, unique_dir_name};
 
@@ -95,7 +97,11 @@ impl LogManager {
         for path in &settings.log_dirs {
             dirs.push(Arc::new(LogDir::open(path)?));
         }
-        Ok(Self {
+        Ok(Self::over(settings, dirs))
+    }
+
+    fn over(settings: LogManagerSettings, dirs: Vec<Arc<LogDir>>) -> Self {
+        Self {
             settings,
             dirs,
             logs: RwLock::default(),
@@ -103,7 +109,7 @@ impl LogManager {
             uncleanable: Mutex::default(),
             changing: Mutex::default(),
             next_dir: AtomicUsize::new(0),
-        })
+        }
     }
 
     /// The log directories. What `meta.properties` says of each is read with [`MetaProperties::read`].
@@ -264,6 +270,11 @@ impl LogManager {
 
     /// The partition's log, if it is here and online.
     pub fn get(&self, topic_partition: &TopicPartition) -> Option<Arc<Log>> {
+        self.find(topic_partition)
+            .filter(|log| log.failure().is_none())
+    }
+
+    fn find(&self, topic_partition: &TopicPartition) -> Option<Arc<Log>> {
         self.logs.read().get(topic_partition).cloned()
     }
 
@@ -286,7 +297,7 @@ impl LogManager {
                 reason: error.to_string(),
             });
         }
-        let log = match self.get(topic_partition) {
+        let log = match self.find(topic_partition) {
             Some(log) => log,
             None => {
                 self.take_marks_off()?;
@@ -297,6 +308,12 @@ impl LogManager {
                 log
             }
         };
+        if let Some(failure) = log.failure() {
+            return Err(StorageError::Offline {
+                topic_partition: topic_partition.clone(),
+                reason: failure.to_string(),
+            });
+        }
         if let Some(topic_id) = topic_id {
             log.set_topic_id(topic_id)?;
         }
@@ -344,17 +361,20 @@ impl LogManager {
         })
     }
 
-    /// All logs that are online.
+    /// All logs that were opened, also those that have failed since.
     pub fn logs(&self) -> Vec<Arc<Log>> {
         self.logs.read().values().cloned().collect()
     }
 
-    /// The partitions whose logs could not be opened, and why.
+    /// The partitions whose logs could not be opened or have failed since, and why.
     pub fn offline_partitions(&self) -> Vec<(TopicPartition, StorageError)> {
-        let offline = self.offline.lock();
-        offline
+        let logs = self.logs();
+        let failed = logs
             .iter()
-            .map(|(topic_partition, error)| (topic_partition.clone(), error.clone()))
+            .filter_map(|log| Some((log.topic_partition(), log.failure()?)));
+        let offline = self.offline.lock();
+        let all = offline.iter().chain(failed);
+        all.map(|(topic_partition, error)| (topic_partition.clone(), error.clone()))
             .collect()
     }
 

@@ -195,6 +195,43 @@ fn one_bad_partition_takes_only_itself_offline() {
 }
 
 #[test]
+fn a_log_that_failed_is_offline_and_leaves_no_clean_mark() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let disk = crate::log::tests::FaultyDisk::default();
+    let log_dir = LogDir::open_on(dir.path(), Box::new(disk.clone())).expect("opened");
+    let logs = LogManager::over(LogManagerSettings::default(), vec![Arc::new(log_dir)]);
+    for partition in 0..3 {
+        append(&create(&logs, &tp("t", partition)));
+    }
+    disk.fail_next();
+    assert!(logs.get(&tp("t", 1)).expect("there").flush().is_err());
+    assert!(logs.get(&tp("t", 1)).is_none());
+    let again = logs.get_or_create(&tp("t", 1), None, LogConfig::default(), NOW_MS);
+    assert!(matches!(again, Err(StorageError::Offline { .. })));
+    let offline = logs.offline_partitions();
+    assert_eq!(offline.len(), 1);
+    assert_eq!(offline[0].0, tp("t", 1));
+    // The others go on.
+    logs.run_flush(NOW_MS);
+    logs.run_retention(NOW_MS);
+    append(&logs.get(&tp("t", 0)).expect("there"));
+    logs.get(&tp("t", 0))
+        .expect("there")
+        .flush()
+        .expect("flushed");
+    assert!(matches!(logs.close(1), Err(StorageError::Offline { .. })));
+    drop(logs);
+    let logs = open(&[dir.path()]);
+    assert!(!logs.log_dirs()[0].was_clean);
+    load(&logs);
+    assert_eq!(
+        logs.get(&tp("t", 1)).expect("recovered").log_end_offset(),
+        1
+    );
+    logs.delete(&tp("t", 1), NOW_MS).expect("deleted");
+}
+
+#[test]
 fn a_deleted_and_recreated_partition_has_nothing_of_the_old_one() {
     let dir = tempfile::tempdir().expect("a directory");
     let logs = open(&[dir.path()]);

@@ -4,6 +4,7 @@ mod compaction;
 mod concurrency;
 mod damage;
 mod disk_full;
+mod failed_flush;
 mod model;
 mod mutation;
 mod verbs;
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+
+pub(crate) use failed_flush::FaultyDisk;
 
 use super::{AppendInfo, AppendOrigin, Log, OpenLog};
 use crate::errors::AppendError;
@@ -40,11 +43,22 @@ pub(super) fn small_segments() -> LogConfig {
 impl Fixture {
     pub(super) fn new(config: LogConfig) -> Self {
         let root = tempfile::tempdir().expect("a directory");
-        let log_dir = Arc::new(LogDir::open(root.path()).expect("opened"));
+        let log_dir = LogDir::open(root.path()).expect("opened");
+        Self::in_dir(root, log_dir, config)
+    }
+
+    /// On a disk that may fail.
+    pub(super) fn on(disk: FaultyDisk, config: LogConfig) -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        let log_dir = LogDir::open_on(root.path(), Box::new(disk)).expect("opened");
+        Self::in_dir(root, log_dir, config)
+    }
+
+    fn in_dir(root: tempfile::TempDir, log_dir: LogDir, config: LogConfig) -> Self {
         std::fs::create_dir(root.path().join("t-0")).expect("created");
         Self {
             root,
-            log_dir,
+            log_dir: Arc::new(log_dir),
             config,
         }
     }

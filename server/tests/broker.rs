@@ -24,7 +24,6 @@ struct Started {
 impl Started {
     fn on(dir: &Path) -> Self {
         let runtime = Runtime::new().unwrap();
-        let guard = runtime.enter();
         let entries = [
             ("log.dirs", dir.to_str().unwrap()),
             ("listeners", "PLAINTEXT://127.0.0.1:0"),
@@ -34,9 +33,10 @@ impl Started {
             Arc::new(DynamicConfig::new(StaticConfig::from_entries(entries).unwrap()).unwrap());
         let current = config.current();
         let dirs = log_dirs::open(current.log_manager(), current.node_id, None).unwrap();
-        let broker = RunningBroker::start(dirs, config).unwrap();
+        let broker = runtime
+            .block_on(RunningBroker::start(dirs, config))
+            .unwrap();
         let address = broker.listeners()[0].local_address;
-        drop(guard);
         Started {
             runtime,
             broker,

@@ -39,7 +39,6 @@ struct Started {
 impl Started {
     fn on(dir: &Path) -> Self {
         let runtime = Runtime::new().unwrap();
-        let guard = runtime.enter();
         let entries = [
             ("log.dirs", dir.to_str().unwrap()),
             ("listeners", "PLAINTEXT://127.0.0.1:0"),
@@ -51,8 +50,9 @@ impl Started {
         let config = Arc::new(DynamicConfig::new(config).unwrap());
         let current = config.current();
         let dirs = log_dirs::open(current.log_manager(), current.node_id, None).unwrap();
-        let broker = RunningBroker::start(dirs, config).unwrap();
-        drop(guard);
+        let broker = runtime
+            .block_on(RunningBroker::start(dirs, config))
+            .unwrap();
         Started { runtime, broker }
     }
 

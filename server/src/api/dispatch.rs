@@ -8,11 +8,12 @@ use kafka_protocol::messages::{ApiKey, RequestHeader};
 use kafka_protocol::protocol::Decodable;
 
 use super::context::RequestContext;
-use super::reply::{CloseReason, Reply};
+use super::reply::{CloseReason, Reply, ResponseWriter};
 use super::table::Dispatched;
 use super::{api, api_versions};
 use crate::broker::Broker;
-use crate::network::RequestHandler;
+use crate::controller::QUORUM_API_KEY;
+use crate::network::{ListenerKind, RequestHandler};
 
 /// Bytes of the api key, the api version and the correlation id.
 const FIXED_HEADER_BYTES: usize = 8;
@@ -35,6 +36,9 @@ pub(crate) fn dispatch(
     ctx.api_version = fixed.get_i16();
     ctx.correlation_id = fixed.get_i32();
     ctx.client_id = None;
+    if ctx.api_key == QUORUM_API_KEY && ctx.listener.kind == ListenerKind::Controller {
+        return quorum_message(broker, ctx, frame);
+    }
     let Some(entry) = api(ctx.api_key) else {
         return close(ctx, CloseReason::UnknownApi, "no handler for this api key");
     };
@@ -59,6 +63,37 @@ pub(crate) fn dispatch(
         // The panic hook has logged the message and the place.
         Err(_) => close(ctx, CloseReason::Internal, "handler panicked"),
     }
+}
+
+/// A message of another controller, which is not of Kafka's protocol but for its frame.
+fn quorum_message(broker: &Broker, ctx: &RequestContext, mut frame: Bytes) -> Dispatched {
+    // The client id is null.
+    const HEADER_BYTES: usize = FIXED_HEADER_BYTES + 2;
+    let Some(server) = broker.controller.quorum_server().cloned() else {
+        return close(ctx, CloseReason::UnknownApi, "this node is no controller");
+    };
+    if frame.len() < HEADER_BYTES {
+        return close(
+            ctx,
+            CloseReason::MalformedHeader,
+            "frame is shorter than its header",
+        );
+    }
+    frame.advance(HEADER_BYTES);
+    let ctx = ctx.clone();
+    Dispatched::Running(Box::pin(async move {
+        match server.handle(ctx.api_version, &frame).await {
+            Ok(answer) => {
+                let mut writer = ResponseWriter::new(ctx.correlation_id, 0, answer.len());
+                writer.buffer().extend_from_slice(&answer);
+                writer.finish().into()
+            }
+            Err(error) => {
+                tracing::warn!(peer = %ctx.peer, %error, "message of a controller does not parse");
+                Reply::Close(CloseReason::MalformedRequest)
+            }
+        }
+    }))
 }
 
 fn decode_header(ctx: &mut RequestContext, frame: &mut Bytes) -> Result<(), String> {

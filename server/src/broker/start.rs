@@ -70,7 +70,7 @@ impl RunningBroker {
     ///
     /// # Errors
     /// When a listener cannot be bound, or the data or the metadata cannot be used.
-    pub fn start(log_dirs: LogDirs, config: Arc<DynamicConfig>) -> Result<Self, StartError> {
+    pub async fn start(log_dirs: LogDirs, config: Arc<DynamicConfig>) -> Result<Self, StartError> {
         let LogDirs {
             manager,
             cluster_id,
@@ -79,36 +79,35 @@ impl RunningBroker {
         } = log_dirs;
         check_roles(&config.current().quorum)?;
         let logs = Arc::new(manager);
-        let current = config.current();
+        let metadata = recover_metadata(&logs, &cluster_id, &config.current())?;
+        let image = Arc::clone(metadata.image());
+        let id = BrokerId(config.current().node_id);
+        let current = apply_dynamic_config(&config, &image, id);
+
         let network_metrics = Arc::new(NetworkMetrics::default());
-        // Bound before any log is opened: with a port in use nothing has changed on disk, and the registration tells
-        // the real ports.
+        // Bound before anything is loaded: a port in use is known at once, and the registration tells the real ports.
         let mut server = SocketServer::bind(
             &current.network_listeners(),
             current.network(),
             Arc::clone(&network_metrics),
         )?;
-        let metadata = recover_metadata(&logs, &cluster_id, &current)?;
-        let image = Arc::clone(metadata.image());
-        let id = BrokerId(current.node_id);
-        let current = apply_dynamic_config(&config, &image, id);
-        server.settings().replace(current.network());
         let replicas = ReplicaManager::new(id, Arc::clone(&logs), current.topic_defaults.clone());
         let replicas = Arc::new(replicas);
         replicas.load(&image, now_ms());
         let groups = group_coordinator(&current, &replicas);
 
         let settings = ControllerSettings {
-            registration: registration(&current, server.listeners(), &directory_ids),
-            voters: vec![own_voter(id, server.listeners())],
+            quorum: current.quorum_settings(own_voter(id, server.listeners())),
             min_insync_replicas: min_insync_replicas(&current),
-            last_stop_was_clean: logs.log_dirs().iter().all(|dir| dir.was_clean),
-            max_bytes_between_snapshots: current
-                .metadata_log_max_record_bytes_between_snapshots
-                .unsigned_abs(),
         };
         let subscribers = subscribers(id, &replicas, &groups, &config, server.settings());
         let controller = Controller::start(metadata, settings, subscribers)?;
+        controller.until_active().await?;
+        let registration = registration(&current, server.listeners(), &directory_ids);
+        let last_stop_was_clean = logs.log_dirs().iter().all(|dir| dir.was_clean);
+        controller
+            .register(registration, last_stop_was_clean)
+            .await?;
         let handle = controller.handle().clone();
         groups.on_start(&handle.image(), id);
 
@@ -207,7 +206,7 @@ fn own_voter(id: BrokerId, listeners: &[Arc<Listener>]) -> QuorumVoter {
     }
 }
 
-/// Opens and replays the metadata log. When it cannot be used, the directories are left as they were found.
+/// Opens and replays the metadata log.
 fn recover_metadata(
     logs: &LogManager,
     cluster_id: &str,
@@ -224,12 +223,7 @@ fn recover_metadata(
         log_config,
         now_ms(),
     )?;
-    MetadataReplica::open(log, cluster_id).map_err(|error| {
-        if let Err(error) = logs.leave_unchanged() {
-            tracing::warn!(%error, "the next start will recover the logs");
-        }
-        error.into()
-    })
+    Ok(MetadataReplica::open(log, cluster_id)?)
 }
 
 /// What this run of the broker registers with.

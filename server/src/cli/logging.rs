@@ -13,6 +13,8 @@ const FILTER_VARIABLE: &str = "HIGHWATER_LOG";
 /// Variable with the format when the command line has none.
 const FORMAT_VARIABLE: &str = "HIGHWATER_LOG_FORMAT";
 const DEFAULT_FILTER: &str = "info";
+/// What the consensus says of itself; the controller says what matters of it. A filter that names it is left alone.
+const CONSENSUS: &str = "openraft";
 
 /// Begins to log as the command line or the environment asks for.
 ///
@@ -43,7 +45,11 @@ fn settings(
     let given = |name: &str| variable(name).filter(|text| !text.is_empty());
     let filter = arguments.log.clone().or_else(|| given(FILTER_VARIABLE));
     let filter = filter.as_deref().unwrap_or(DEFAULT_FILTER);
-    let filter = EnvFilter::try_new(filter).map_err(|error| {
+    let directives = match filter.contains(CONSENSUS) {
+        true => filter.to_owned(),
+        false => format!("{filter},{CONSENSUS}=off"),
+    };
+    let filter = EnvFilter::try_new(directives).map_err(|error| {
         format!("invalid log filter '{filter}': info or highwater=debug,warn is expected ({error})")
     })?;
     let format = match (arguments.log_format, given(FORMAT_VARIABLE)) {

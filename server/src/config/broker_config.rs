@@ -110,6 +110,10 @@ broker_config! {
     offset_metadata_max_bytes: i32 = "offset.metadata.max.bytes",
     offsets_commit_timeout_ms: i32 = "offsets.commit.timeout.ms",
 
+    controller_quorum_election_timeout_ms: i32 = "controller.quorum.election.timeout.ms",
+    controller_quorum_fetch_timeout_ms: i32 = "controller.quorum.fetch.timeout.ms",
+    controller_quorum_retry_backoff_ms: i32 = "controller.quorum.retry.backoff.ms",
+    controller_quorum_fetch_snapshot_max_bytes: i32 = "controller.quorum.fetch.snapshot.max.bytes",
     metadata_log_segment_bytes: i32 = "metadata.log.segment.bytes",
     metadata_log_segment_ms: i64 = "metadata.log.segment.ms",
     metadata_log_max_record_bytes_between_snapshots: i64 = "metadata.log.max.record.bytes.between.snapshots",

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use highwater_storage::LogManagerSettings;
 
-use super::BrokerConfig;
+use super::{BrokerConfig, QuorumVoter};
+use crate::controller::QuorumSettings;
 use crate::coordinator::group::GroupConfig;
 use crate::network::{ListenerConfig, ListenerKind, NetworkConfig};
 
@@ -45,6 +46,29 @@ impl BrokerConfig {
         let controller = self.controller_listeners.iter();
         let controller = controller.map(listener(ListenerKind::Controller));
         broker.chain(controller).collect()
+    }
+
+    /// The settings of the quorum of controllers. `own` is this node as it listens, for a quorum of one.
+    pub fn quorum_settings(&self, own: QuorumVoter) -> QuorumSettings {
+        let millis = |ms: i32| Duration::from_millis(u64::from(ms.unsigned_abs()));
+        let voters = match self.quorum.is_quorum_of_one() {
+            true => vec![own],
+            false => self.quorum.voters.clone(),
+        };
+        QuorumSettings {
+            node_id: self.node_id,
+            voters,
+            election_timeout: millis(self.controller_quorum_election_timeout_ms),
+            fetch_timeout: millis(self.controller_quorum_fetch_timeout_ms),
+            retry_backoff: millis(self.controller_quorum_retry_backoff_ms),
+            snapshot_max_bytes: self
+                .controller_quorum_fetch_snapshot_max_bytes
+                .unsigned_abs()
+                .into(),
+            max_bytes_between_snapshots: self
+                .metadata_log_max_record_bytes_between_snapshots
+                .unsigned_abs(),
+        }
     }
 
     /// The settings of the group coordinator.

@@ -9,7 +9,7 @@ use highwater_replication::cluster::{ClusterImage, MetadataRecord};
 use highwater_storage::{BrokerEpoch, BrokerId};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{ControllerError, ControllerNode, QuorumStatus, QuorumView};
+use super::{ControllerError, ControllerNode, QuorumServer, QuorumStatus, QuorumView};
 use crate::metadata::{MetadataLog, MetadataPublisher};
 
 /// What became of a request when it was judged.
@@ -34,27 +34,24 @@ impl<R> Decision<R> {
 /// Releases one request's response, or tells it why there is none.
 pub(super) type Release = Box<dyn FnOnce(Result<(), ControllerError>) + Send>;
 
-/// Decides a request against an image and the time in ms.
-pub(super) type Judge =
-    Box<dyn FnOnce(&ClusterImage, i64) -> (Vec<MetadataRecord>, Release) + Send>;
-
-/// A message on its way to the writer.
-pub(super) enum Request {
-    /// A request to judge.
-    Judge(Judge),
-    /// Serve what is in the queue and end.
-    Stop,
-}
+/// Decides a request against an image and the time in ms, or tells its requester why it is not decided.
+pub(super) type Judge = Box<
+    dyn FnOnce(
+            Result<(&ClusterImage, i64), ControllerError>,
+        ) -> Option<(Vec<MetadataRecord>, Release)>
+        + Send,
+>;
 
 /// Submits requests to this node's controller and reads the latest image; every node has one, also a node without the
 /// controller role. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ControllerHandle {
     /// `None` without the controller role.
-    requests: Option<mpsc::Sender<Request>>,
+    requests: Option<mpsc::Sender<Judge>>,
     publisher: Arc<MetadataPublisher>,
     quorum: Arc<QuorumView>,
     broker_epoch: Arc<AtomicI64>,
+    server: Option<Arc<QuorumServer>>,
 }
 
 impl ControllerHandle {
@@ -66,22 +63,21 @@ impl ControllerHandle {
             publisher,
             quorum,
             broker_epoch: Arc::new(AtomicI64::new(-1)),
+            server: None,
         }
     }
 
     pub(super) fn new(
-        requests: mpsc::Sender<Request>,
+        requests: mpsc::Sender<Judge>,
         publisher: Arc<MetadataPublisher>,
         quorum: Arc<QuorumView>,
+        server: Arc<QuorumServer>,
     ) -> Self {
         Self {
             requests: Some(requests),
+            server: Some(server),
             ..Self::without_controller(publisher, quorum)
         }
-    }
-
-    pub(super) fn requests(&self) -> Option<&mpsc::Sender<Request>> {
-        self.requests.as_ref()
     }
 
     /// The latest image.
@@ -119,6 +115,11 @@ impl ControllerHandle {
         &self.quorum
     }
 
+    /// What takes the messages of the other controllers; `None` without the controller role.
+    pub fn quorum_server(&self) -> Option<&Arc<QuorumServer>> {
+        self.server.as_ref()
+    }
+
     /// Whether this node has the controller role.
     pub fn has_controller_role(&self) -> bool {
         self.requests.is_some()
@@ -153,26 +154,32 @@ impl ControllerHandle {
         F: FnOnce(&ClusterImage, i64) -> Decision<R> + Send + 'static,
     {
         let (sender, receiver) = oneshot::channel::<Result<R, ControllerError>>();
-        let judge = move |image: &ClusterImage, now_ms: i64| -> (Vec<MetadataRecord>, Release) {
+        let judge: Judge = Box::new(move |asked| {
+            let (image, now_ms) = match asked {
+                Ok(asked) => asked,
+                Err(error) => {
+                    // A requester that is gone does not read why.
+                    let _ = sender.send(Err(error));
+                    return None;
+                }
+            };
             let Ok(decision) = catch_unwind(AssertUnwindSafe(|| judge(image, now_ms))) else {
                 // The panic hook has logged the message and the place.
-                let release: Release =
-                    Box::new(move |_| drop(sender.send(Err(ControllerError::Panicked))));
-                return (Vec::new(), release);
+                let _ = sender.send(Err(ControllerError::Panicked));
+                return None;
             };
             let response = decision.response;
             // A requester that is gone does not read its response.
             let release: Release =
                 Box::new(move |result| drop(sender.send(result.map(|()| response))));
-            (decision.records, release)
-        };
+            Some((decision.records, release))
+        });
         let requests = self.requests.clone().filter(|_| self.quorum.is_active());
         let leader = self.quorum.leader_id();
         async move {
             let requests = requests.ok_or(ControllerError::NotController { leader })?;
-            let request = Request::Judge(Box::new(judge));
             requests
-                .send(request)
+                .send(judge)
                 .await
                 .map_err(|_| ControllerError::Stopping)?;
             receiver.await.unwrap_or(Err(ControllerError::Stopping))

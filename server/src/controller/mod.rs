@@ -1,17 +1,19 @@
 //! The controller: the one writer of the cluster's metadata.
 //!
 //! A request comes as a closure that judges it against the latest image and gives records and a response. The records
-//! go to `__cluster_metadata-0` and are forced to disk, once for all requests that were waiting; then they are replayed
-//! into the next image, the image is published to those who follow it, and only then the responses are released. So
-//! what a client was told survives a crash, and is seen by the client's next request.
+//! of all requests that were waiting become one entry that the controllers agree on ([`quorum`]); agreed on, they go to
+//! `__cluster_metadata-0` and are replayed into the next image, the image is published to those who follow it, and only
+//! then the responses are released. So what a client was told survives a crash, and is seen by the client's next
+//! request.
 //!
-//! A quorum of one appends directly; with several controllers the consensus sits between the closure and the log.
+//! A single node is a quorum of one and takes the same path.
 
 mod auto_topics;
 mod config_rules;
 mod features;
 mod handle;
 mod producer_ids;
+mod quorum;
 mod quorum_state;
 mod quorum_view;
 mod reserve;
@@ -32,6 +34,8 @@ pub use config_rules::ServerConfigRules;
 pub use features::{finalized_features, supported_features};
 pub use handle::{ControllerHandle, Decision};
 pub use producer_ids::{ProducerIdError, ProducerIdManager};
+pub(crate) use quorum::QUORUM_API_KEY;
+pub use quorum::{QuorumServer, QuorumSettings};
 pub use quorum_view::{ControllerNode, QuorumReplica, QuorumStatus, QuorumView};
 pub use start::{Controller, ControllerSettings};
 

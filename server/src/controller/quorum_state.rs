@@ -1,4 +1,5 @@
-//! `quorum-state`: the epoch that this controller leads in, on disk before anything is written in it.
+//! `quorum-state`: who leads the quorum, in Apache Kafka's form and for its tools. What this node relies on is in the
+//! quorum's log; this file is read once, when a directory of Apache Kafka is taken over.
 
 use std::path::Path;
 
@@ -6,7 +7,6 @@ use highwater_storage::StorageError;
 use serde_json::{Value, json};
 
 use crate::metadata::MetadataError;
-use crate::metadata::snapshot::write_durably;
 
 const FILE_NAME: &str = "quorum-state";
 
@@ -32,20 +32,25 @@ pub(super) fn read_leader_epoch(dir: &Path) -> Result<Option<i32>, MetadataError
         .ok_or_else(|| corrupt("leaderEpoch is missing or no number".to_owned()))
 }
 
-/// Writes that this node leads in `epoch`, with Kafka's own fields.
-pub(super) fn write_leader_epoch(
+/// Writes that `leader` leads in `epoch`, with Kafka's own fields. It is not forced to disk: nothing depends on it.
+pub(super) fn write(
     dir: &Path,
-    node_id: i32,
     epoch: i32,
+    leader: Option<i32>,
+    voters: &[i32],
 ) -> Result<(), MetadataError> {
+    let voters: Vec<Value> = voters.iter().map(|id| json!({ "voterId": id })).collect();
     let state = json!({
         "clusterId": "",
-        "leaderId": node_id,
+        "leaderId": leader.unwrap_or(-1),
         "leaderEpoch": epoch,
         "votedId": -1,
         "appliedOffset": 0,
-        "currentVoters": [{ "voterId": node_id }],
+        "currentVoters": voters,
         "data_version": 0,
     });
-    write_durably(&dir.join(FILE_NAME), "tmp", state.to_string().as_bytes())
+    let (path, temporary) = (dir.join(FILE_NAME), dir.join(format!("{FILE_NAME}.tmp")));
+    std::fs::write(&temporary, state.to_string())
+        .and_then(|()| std::fs::rename(&temporary, &path))
+        .map_err(|error| StorageError::io("write", &path, error).into())
 }

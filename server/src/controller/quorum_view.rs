@@ -180,6 +180,14 @@ impl QuorumView {
         });
     }
 
+    /// Notes that another controller has everything below `log_end_offset`, -1 for unknown.
+    pub(super) fn on_voter_progress(&self, id: i32, log_end_offset: i64, now_ms: i64) {
+        let leader_end = self.log.log().log_end_offset();
+        let mut replicas = self.replicas.lock();
+        let progress = replicas.voters.entry(id).or_insert(Progress::NONE);
+        progress.on_fetch(log_end_offset, leader_end, now_ms);
+    }
+
     /// Notes that an observer asked for what comes from `fetch_offset` on.
     pub fn on_observer_fetch(&self, id: i32, directory_id: Uuid, fetch_offset: i64, now_ms: i64) {
         let leader_end = self.log.log().log_end_offset();

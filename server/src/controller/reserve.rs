@@ -48,6 +48,11 @@ impl Reserve {
         }
     }
 
+    /// Whether the space is kept back.
+    pub(super) fn is_held(&self) -> bool {
+        self.is_held
+    }
+
     fn release(&mut self) -> Result<(), MetadataError> {
         self.is_held = false;
         match std::fs::remove_file(&self.path) {

@@ -1,169 +1,203 @@
-//! Taking the lead: a new epoch, the first records of a cluster, the registration of this node, then the thread.
+//! Starting the controller: the consensus, then the thread that judges requests; and the registration of a broker in the
+//! same process.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use highwater_replication::cluster::brokers::{
     BrokerRegistrationRequest, register_broker, unfence_broker,
 };
 use highwater_replication::cluster::records::{ConfigRecord, PartitionChangeRecord};
 use highwater_replication::cluster::{ClusterImage, ConfigResource, MetadataRecord};
-use highwater_storage::{BrokerEpoch, BrokerId, LeaderEpoch};
-use tokio::sync::mpsc;
+use highwater_storage::{BrokerEpoch, BrokerId, StorageError};
+use tokio::sync::{mpsc, watch};
 
-use super::handle::{ControllerHandle, Request};
-use super::reserve::Reserve;
-use super::writer::{Writer, now_ms};
-use super::{ControllerError, ControllerNode, QuorumView, features, quorum_state};
-use crate::config::QuorumVoter;
-use crate::metadata::{MetadataError, MetadataPublisher, MetadataReplica, MetadataSubscriber};
+use super::handle::ControllerHandle;
+use super::quorum::{Events, Quorum, QuorumEvent, QuorumSettings};
+use super::writer::{Activation, Writer, WriterState};
+use super::{ControllerError, Decision, QuorumView, features};
+use crate::metadata::{MetadataPublisher, MetadataReplica, MetadataSubscriber};
 
 /// Requests that may wait for the controller; more wait to be let in.
 const REQUEST_QUEUE: usize = 1024;
+/// How long a start waits for this node to become the active controller, where it is the only one.
+const ACTIVATION_PATIENCE: Duration = Duration::from_secs(60);
 /// The key that leader and controller must agree on (KIP-966).
 const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 
-/// What the controller of a single node needs to know.
+/// What a controller needs to know.
 #[derive(Debug, Clone)]
 pub struct ControllerSettings {
-    /// This node as a broker: it registers itself.
-    pub registration: BrokerRegistrationRequest,
-    /// The controllers of the quorum: this node.
-    pub voters: Vec<QuorumVoter>,
+    /// The quorum that it is part of.
+    pub quorum: QuorumSettings,
     /// `min.insync.replicas` of the static configuration: a new cluster keeps it in its metadata, as leader and
     /// controller must agree on it (KIP-966).
     pub min_insync_replicas: i32,
-    /// Whether every log directory was closed cleanly by the run that registered last. If not, partitions led by this
-    /// node get a new leader epoch, so that records lost with an unsynced tail cannot be mistaken for new ones.
-    pub last_stop_was_clean: bool,
-    /// `metadata.log.max.record.bytes.between.snapshots`.
-    pub max_bytes_between_snapshots: u64,
 }
 
-/// The running controller. Dropping it leaves the thread to end by itself; [`Controller::stop`] waits for it.
+/// The running controller. Dropping it leaves its threads to end by themselves; [`Controller::stop`] waits for them.
 #[derive(Debug)]
 pub struct Controller {
     handle: ControllerHandle,
+    events: Events,
+    activation: watch::Receiver<Activation>,
     thread: JoinHandle<()>,
 }
 
 impl Controller {
-    /// How the rest of the broker reaches the controller.
+    /// Takes up the consensus where this node left it, tells `subscribers` of what changes from here on, and serves
+    /// requests whenever this node is the active controller. Blocks on the disk.
+    ///
+    /// # Errors
+    /// When what is on disk cannot be read, or belongs to a quorum of other nodes.
+    pub fn start(
+        replica: MetadataReplica,
+        settings: ControllerSettings,
+        subscribers: Vec<MetadataSubscriber>,
+    ) -> Result<Controller, ControllerError> {
+        let ControllerSettings {
+            quorum: settings,
+            min_insync_replicas,
+        } = settings;
+        let dir = replica.dir().to_owned();
+        let image = Arc::clone(replica.image());
+        let view = QuorumView::new(
+            settings.node_id,
+            settings.voters.clone(),
+            Arc::clone(replica.metadata_log()),
+        );
+        let view = Arc::new(view);
+        let publisher = Arc::new(MetadataPublisher::new(Arc::clone(&image), subscribers));
+        let (events, received_events) = mpsc::unbounded_channel();
+        let quorum = Quorum::start(replica, &view, &settings, events.clone())?;
+        let (requests, received_requests) = mpsc::channel(REQUEST_QUEUE);
+        let handle = ControllerHandle::new(
+            requests,
+            Arc::clone(&publisher),
+            Arc::clone(&view),
+            Arc::clone(quorum.server()),
+        );
+        let (activation, watched) = watch::channel(Activation::Inactive);
+        let writer = Writer {
+            quorum,
+            view,
+            publisher,
+            image,
+            min_insync_replicas,
+            activation,
+            state: WriterState::default(),
+        };
+        let failed = |error| StorageError::io("start a thread for", &dir, error);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(failed)?;
+        let thread = std::thread::Builder::new()
+            .name("controller".to_owned())
+            .spawn(move || runtime.block_on(writer.run(received_requests, received_events)))
+            .map_err(failed)?;
+        Ok(Controller {
+            handle,
+            events,
+            activation: watched,
+            thread,
+        })
+    }
+
+    /// How the rest of the process reaches the controller.
     pub fn handle(&self) -> &ControllerHandle {
         &self.handle
     }
 
-    /// Takes no more requests, finishes those that were submitted, and waits for the thread. Blocks.
-    pub fn stop(self) {
-        if let Some(requests) = self.handle.requests() {
-            // A closed channel means that the thread has ended already.
-            let _ = requests.blocking_send(Request::Stop);
+    /// Waits until this node is the active controller; for a quorum of one.
+    ///
+    /// # Errors
+    /// When the controller has failed, or another one is active for too long.
+    pub async fn until_active(&self) -> Result<(), ControllerError> {
+        let mut activation = self.activation.clone();
+        let until_decided =
+            activation.wait_for(|activation| !matches!(activation, Activation::Inactive));
+        match tokio::time::timeout(ACTIVATION_PATIENCE, until_decided).await {
+            Ok(Ok(activation)) => match &*activation {
+                Activation::Failed(reason) => Err(ControllerError::Failed(reason.clone())),
+                Activation::Active | Activation::Inactive => Ok(()),
+            },
+            Ok(Err(_)) => Err(ControllerError::Stopping),
+            Err(_) => Err(ControllerError::NotController {
+                leader: self.handle.quorum().leader_id(),
+            }),
         }
+    }
+
+    /// Registers a broker of this process and lets it lead what it can lead. `last_stop_was_clean` says whether every
+    /// log directory was closed cleanly by the run that registered last: if not, partitions that it leads get a new
+    /// leader epoch, so that records lost with an unsynced tail cannot be mistaken for new ones.
+    ///
+    /// # Errors
+    /// When the controller is not active or cannot write.
+    pub async fn register(
+        &self,
+        registration: BrokerRegistrationRequest,
+        last_stop_was_clean: bool,
+    ) -> Result<BrokerEpoch, ControllerError> {
+        let submitted = self.handle.submit(move |image, _| {
+            match registered(image, registration, last_stop_was_clean) {
+                Ok((records, epoch)) => Decision {
+                    records,
+                    response: Ok(epoch),
+                },
+                Err(error) => Decision::unchanged(Err(error)),
+            }
+        });
+        let epoch = submitted.await??;
+        self.handle.set_broker_epoch(epoch);
+        Ok(epoch)
+    }
+
+    /// Takes no more requests, finishes those that were submitted, and waits for the threads. Blocks.
+    pub fn stop(self) {
+        // A closed channel means that the thread has ended already.
+        let _ = self.events.send(QuorumEvent::Stop);
         if self.thread.join().is_err() {
             tracing::error!("the controller thread panicked");
         }
     }
 }
 
-impl Controller {
-    /// Leads from here on: begins an epoch, registers this node, tells `subscribers` of what that changes and serves
-    /// requests on a thread of its own. Blocks on the disk.
-    pub fn start(
-        replica: MetadataReplica,
-        settings: ControllerSettings,
-        subscribers: Vec<MetadataSubscriber>,
-    ) -> Result<Controller, ControllerError> {
-        let node_id = settings.registration.id.0;
-        let mut reserve = Reserve::new(replica.dir());
-        let epoch = reserve.write_when_full(|| claim_epoch(&replica, node_id))?;
-        let publisher = Arc::new(MetadataPublisher::new(replica.image().clone(), subscribers));
-        let mut writer = Writer {
-            metadata_log: replica.metadata_log().clone(),
-            node_id,
-            epoch,
-            image: replica.image().clone(),
-            publisher: publisher.clone(),
-            timestamp_ms: replica.timestamp_ms(),
-            bytes_since_snapshot: replica.bytes_since_snapshot(),
-            max_bytes_between_snapshots: settings.max_bytes_between_snapshots,
-            reserve,
-            failed: None,
-        };
-        let quorum = QuorumView::new(
-            node_id,
-            settings.voters.clone(),
-            replica.metadata_log().clone(),
-        );
-        let broker_epoch = write_first_records(&replica, &mut writer, settings)?;
-        let own = quorum.voters().iter().find(|voter| voter.id == node_id);
-        let (host, port) = own.map_or((String::new(), 0), |own| (own.host.clone(), own.port));
-        quorum.set_active_controller(Some(ControllerNode {
-            id: node_id,
-            epoch,
-            host,
-            port,
-        }));
-        let (requests, receiver) = mpsc::channel(REQUEST_QUEUE);
-        let handle = ControllerHandle::new(requests, publisher, Arc::new(quorum));
-        handle.set_broker_epoch(broker_epoch);
-        let thread = std::thread::Builder::new()
-            .name("controller".to_owned())
-            .spawn(move || writer.run(receiver))
-            .map_err(|error| {
-                highwater_storage::StorageError::io("start a thread for", replica.dir(), error)
-            })?;
-        Ok(Controller { handle, thread })
-    }
-}
-
-/// The next epoch, durable before anything is written in it.
-fn claim_epoch(replica: &MetadataReplica, node_id: i32) -> Result<i32, MetadataError> {
-    let in_log = replica
-        .log()
-        .latest_epoch()
-        .map_or(0, |epoch| epoch.0)
-        .max(replica.image().epoch());
-    let in_state = quorum_state::read_leader_epoch(replica.dir())?.unwrap_or(0);
-    let epoch = in_log.max(in_state) + 1;
-    quorum_state::write_leader_epoch(replica.dir(), node_id, epoch)?;
-    replica
-        .log()
-        .assign_epoch_start(LeaderEpoch(epoch), replica.log().log_end_offset())?;
-    Ok(epoch)
-}
-
-/// Writes the start of the epoch, what a new cluster begins with, and the registration of this node: with one
-/// write to disk.
-fn write_first_records(
-    replica: &MetadataReplica,
-    writer: &mut Writer,
-    settings: ControllerSettings,
-) -> Result<BrokerEpoch, ControllerError> {
-    let now_ms = now_ms();
-    let mut group = writer.new_group();
-    writer.add_leader_change(&mut group, now_ms)?;
-    if replica.in_transaction() {
-        // The log's readers hold back what follows an open transaction.
-        let reason = Some("the controller that began it is gone".to_owned());
-        let abort = highwater_replication::cluster::records::AbortTransactionRecord { reason };
-        writer.add(&mut group, &[abort.into()], now_ms)?;
-    }
-    let first = first_records(group.image(), settings.min_insync_replicas);
-    writer.add(&mut group, &first, now_ms)?;
-    let id = settings.registration.id;
-    let (registration, broker_epoch) = register_broker(group.image(), settings.registration);
-    writer.add(&mut group, &registration, now_ms)?;
-    let unfence = unfence_broker(group.image(), id, broker_epoch)
+/// The records that register a broker, let it lead, and elect it where nobody else leads.
+fn registered(
+    image: &ClusterImage,
+    registration: BrokerRegistrationRequest,
+    last_stop_was_clean: bool,
+) -> Result<(Vec<MetadataRecord>, BrokerEpoch), ControllerError> {
+    let id = registration.id;
+    let mut image = image.clone();
+    let mut records = Vec::new();
+    let mut add = |image: &mut ClusterImage, more: Vec<MetadataRecord>| {
+        let last_offset = image.offset() + more.len() as i64;
+        let applied = image.apply(&more, last_offset, image.epoch());
+        *image = applied
+            .map_err(|source| crate::metadata::MetadataError::Apply {
+                offset: last_offset + 1,
+                source,
+            })?
+            .0;
+        records.extend(more);
+        Ok::<_, ControllerError>(())
+    };
+    let (register, epoch) = register_broker(&image, registration);
+    add(&mut image, register)?;
+    let unfence = unfence_broker(&image, id, epoch)
         .map_err(|error| ControllerError::Incompatible(error.to_string()))?;
-    writer.add(&mut group, &unfence, now_ms)?;
-    let elections = elections(group.image(), id, settings.last_stop_was_clean);
-    writer.add(&mut group, &elections, now_ms)?;
-    writer.finish_first(group, now_ms)?;
-    Ok(broker_epoch)
+    add(&mut image, unfence)?;
+    let elections = elections(&image, id, last_stop_was_clean);
+    records.extend(elections);
+    Ok((records, epoch))
 }
 
 /// The records before all others of a new cluster, or what another release left that must change.
-fn first_records(image: &ClusterImage, min_insync_replicas: i32) -> Vec<MetadataRecord> {
+pub(super) fn first_records(image: &ClusterImage, min_insync_replicas: i32) -> Vec<MetadataRecord> {
     let mut records = features::feature_records(image);
     let default_broker = ConfigResource::default_broker();
     let is_set = image

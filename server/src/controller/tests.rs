@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use highwater_replication::cluster::brokers::BrokerRegistrationRequest;
 use highwater_replication::cluster::configs::ConfigRules;
@@ -15,6 +16,7 @@ use uuid::Uuid;
 
 use super::writer::now_ms;
 use super::*;
+use crate::config::QuorumVoter;
 use crate::metadata::{
     MetadataError, MetadataReplica, MetadataSubscriber, metadata_log_config, metadata_topic_id,
     metadata_topic_partition, snapshot,
@@ -59,34 +61,63 @@ fn open(dir: &Path) -> (LogManager, MetadataReplica) {
     (logs, recovered)
 }
 
-fn settings(last_stop_was_clean: bool) -> ControllerSettings {
+fn settings() -> ControllerSettings {
+    let own = QuorumVoter {
+        id: 1,
+        host: String::new(),
+        port: 0,
+    };
     ControllerSettings {
-        registration: BrokerRegistrationRequest {
-            id: BrokerId(1),
-            incarnation_id: Uuid::new_v4(),
-            end_points: Vec::new(),
-            features: supported_features(),
-            rack: None,
-            log_dirs: vec![Uuid::from_u128(7)],
+        quorum: QuorumSettings {
+            node_id: 1,
+            voters: vec![own],
+            election_timeout: Duration::from_millis(1000),
+            fetch_timeout: Duration::from_millis(2000),
+            retry_backoff: Duration::from_millis(20),
+            snapshot_max_bytes: 1 << 20,
+            max_bytes_between_snapshots: u64::MAX,
         },
-        voters: Vec::new(),
         min_insync_replicas: 1,
-        last_stop_was_clean,
-        max_bytes_between_snapshots: u64::MAX,
     }
+}
+
+fn registration() -> BrokerRegistrationRequest {
+    BrokerRegistrationRequest {
+        id: BrokerId(1),
+        incarnation_id: Uuid::new_v4(),
+        end_points: Vec::new(),
+        features: supported_features(),
+        rack: None,
+        log_dirs: vec![Uuid::from_u128(7)],
+    }
+}
+
+/// Starts the controller of a single node and registers its broker.
+fn start_with(
+    recovered: MetadataReplica,
+    settings: ControllerSettings,
+    subscribers: Vec<MetadataSubscriber>,
+    last_stop_was_clean: bool,
+) -> Controller {
+    let controller =
+        Controller::start(recovered, settings, subscribers).expect("the controller starts");
+    block_on(async {
+        controller.until_active().await.expect("the only voter");
+        let registered = controller.register(registration(), last_stop_was_clean);
+        registered.await.expect("registered");
+    });
+    controller
 }
 
 fn start(dir: &Path) -> (LogManager, Controller) {
     let (logs, recovered) = open(dir);
-    (
-        logs,
-        Controller::start(recovered, settings(true), Vec::new()).expect("the controller starts"),
-    )
+    (logs, start_with(recovered, settings(), Vec::new(), true))
 }
 
 /// Waits for a request on this thread.
 fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread()
+        .enable_time()
         .build()
         .expect("a runtime")
         .block_on(future)
@@ -198,7 +229,7 @@ fn leader_epochs_rise_after_an_unclean_stop_only() {
     drop(logs);
     for (clean, expected) in [(true, 0), (false, 1), (true, 1)] {
         let (logs, recovered) = open(dir.path());
-        let controller = Controller::start(recovered, settings(clean), Vec::new()).expect("starts");
+        let controller = start_with(recovered, settings(), Vec::new(), clean);
         let image = controller.handle().image();
         for partition in &image.topic("a").expect("the topic").partitions {
             assert_eq!(
@@ -240,8 +271,7 @@ fn subscribers_have_seen_a_change_before_its_response() {
             seen.fetch_add(delta.created_topics.len(), Ordering::SeqCst);
         })
     };
-    let controller =
-        Controller::start(recovered, settings(true), vec![subscriber]).expect("starts");
+    let controller = start_with(recovered, settings(), vec![subscriber], true);
     block_on(async {
         for (count, name) in ["a", "b", "c"].into_iter().enumerate() {
             create(controller.handle(), name, 1).await.expect("created");
@@ -256,11 +286,9 @@ fn subscribers_have_seen_a_change_before_its_response() {
 fn a_snapshot_replaces_the_log_before_it() {
     let dir = tempfile::tempdir().expect("a directory");
     let (logs, recovered) = open(dir.path());
-    let settings = ControllerSettings {
-        max_bytes_between_snapshots: 2_000,
-        ..settings(true)
-    };
-    let controller = Controller::start(recovered, settings, Vec::new()).expect("starts");
+    let mut settings = settings();
+    settings.quorum.max_bytes_between_snapshots = 2_000;
+    let controller = start_with(recovered, settings, Vec::new(), true);
     block_on(async {
         for topic in 0..40 {
             create(controller.handle(), &format!("topic-{topic}"), 2)
@@ -397,7 +425,7 @@ fn a_metadata_log_of_apache_kafka_is_taken_over() {
     assert_eq!(image.broker(BrokerId(1)).expect("registered").epoch.0, 17);
     assert_eq!(image.feature_level("share.version"), 2);
 
-    let controller = Controller::start(recovered, settings(true), Vec::new()).expect("starts");
+    let controller = start_with(recovered, settings(), Vec::new(), true);
     let image = controller.handle().image();
     assert_eq!(image.epoch(), 2);
     assert!(image.is_active(BrokerId(1)));

@@ -67,22 +67,27 @@ fn build(builder: RecordBatchBuilder) -> Result<Bytes, MetadataError> {
         .map_err(|error| MetadataError::Encode(error.into()))
 }
 
-/// The first batch of an epoch: who leads the quorum (here the only voter, elected by itself).
+/// The first batch of an epoch: who leads the quorum, and who votes in it.
 pub(crate) fn leader_change_batch(
     node_id: i32,
+    voters: &[i32],
     base_offset: i64,
     epoch: i32,
     now_ms: i64,
 ) -> Result<Bytes, MetadataError> {
-    let voter = |value: &mut Vec<u8>| {
-        value.push(2); // a compact array of one
-        value.extend_from_slice(&node_id.to_be_bytes());
-        value.push(0); // no tagged fields
+    let put_voters = |value: &mut Vec<u8>, voters: &[i32]| {
+        // A compact array of few.
+        value.push(voters.len() as u8 + 1);
+        for voter in voters {
+            value.extend_from_slice(&voter.to_be_bytes());
+            value.push(0); // no tagged fields
+        }
     };
     let mut value = vec![0, 0]; // version
     value.extend_from_slice(&node_id.to_be_bytes());
-    voter(&mut value); // voters
-    voter(&mut value); // granting voters
+    put_voters(&mut value, voters);
+    // Who of them granted the vote is known to the consensus alone; the leader did.
+    put_voters(&mut value, &[node_id]);
     value.push(0);
     control_batch(LEADER_CHANGE, &value, base_offset, epoch, now_ms)
 }
@@ -167,4 +172,16 @@ pub(super) fn decode_batch(
             })?);
     }
     Ok(decoded)
+}
+
+/// The whole batches from `offset` on; `None` when no batch begins there.
+pub(crate) fn batches_from(bytes: &Bytes, offset: i64) -> Result<Option<Bytes>, MetadataError> {
+    let mut position = 0;
+    for (header, batch) in split_batches(bytes, offset)? {
+        if header.base_offset == offset {
+            return Ok(Some(bytes.slice(position..)));
+        }
+        position += batch.len();
+    }
+    Ok(None)
 }

@@ -17,4 +17,4 @@ pub use publisher::{MetadataPublisher, MetadataSubscriber};
 pub use replica::MetadataReplica;
 pub use snapshot::SnapshotId;
 
-pub(crate) use batch::{data_batch, leader_change_batch};
+pub(crate) use batch::{batches_from, data_batch, leader_change_batch};

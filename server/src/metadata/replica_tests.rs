@@ -42,7 +42,7 @@ fn topic(name: &str) -> MetadataRecord {
 /// What the leader of `epoch` writes first, and then these topics.
 fn batches(replica: &MetadataReplica, epoch: i32, names: &[&str]) -> Bytes {
     let offset = replica.image().offset() + 1;
-    let mut bytes = leader_change_batch(1, offset, epoch, NOW_MS)
+    let mut bytes = leader_change_batch(1, &[1], offset, epoch, NOW_MS)
         .expect("a batch")
         .to_vec();
     let records: Vec<_> = names.iter().map(|name| topic(name)).collect();

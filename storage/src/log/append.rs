@@ -139,6 +139,17 @@ impl Log {
         Ok(info)
     }
 
+    /// Reserves space on disk for `bytes` of further appends, so that they do not fail on a full disk; but for one that
+    /// begins a new segment.
+    ///
+    /// # Errors
+    /// When the disk is full, or the file cannot be written.
+    pub fn reserve_space(&self, bytes: u64) -> Result<(), StorageError> {
+        let _writer = self.writer.lock();
+        self.check_open()?;
+        self.active_segment()?.reserve_space(bytes)
+    }
+
     fn append_run(
         &self,
         writer: &mut Writer,

@@ -231,9 +231,7 @@ impl Pass<'_> {
             &config,
         )?;
         let result = self.fill(&new, group).and_then(|()| self.swap(&new, group));
-        if result.is_ok() {
-            self.remove_snapshots_of(&group[1..]);
-        } else {
+        if result.is_err() {
             for kind in LOG_FIRST {
                 let name = file_name(first.base_offset(), kind);
                 let _ = std::fs::remove_file(self.log.dir.join(format!("{name}{CLEANED_SUFFIX}")));
@@ -271,12 +269,7 @@ impl Pass<'_> {
         {
             tracing::debug!(segment = %new.path().display(), %error, "cannot keep the time of a compacted segment");
         }
-        // After an error the new files go, and the old ones are as they were.
-        self.log
-            .log_dir
-            .disk()
-            .sync(new)
-            .map_err(|error| StorageError::io("flush", new.path(), error.into_source()))?;
+        new.sync()?;
         new.close();
         Ok(())
     }
@@ -310,14 +303,6 @@ impl Pass<'_> {
         list.extend_from_slice(&current.as_slice()[at + group.len()..]);
         log.segments.store(Arc::new(SegmentList::new(list)));
         Ok(())
-    }
-
-    /// Unlinks the producer snapshots where these segments began, which are no segment's beginning any more.
-    fn remove_snapshots_of(&self, gone: &[Arc<Segment>]) {
-        let is_of = |offset| gone.iter().any(|segment| segment.base_offset() == offset);
-        if !gone.is_empty() {
-            self.log.remove_snapshots(is_of);
-        }
     }
 }
 

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use crate::errors::StorageError;
 use crate::index::{OffsetIndex, TimeEntry, TimeIndex, TransactionIndex};
 use crate::log_config::LogConfig;
-use crate::mapped_file::{FileMap, MappedFile, SyncError, is_resident, unless_full, will_need};
+use crate::mapped_file::{FileMap, MappedFile, is_resident, will_need};
 
 pub(crate) use file_names::{
     CLEANED_SUFFIX, DELETED_SUFFIX, INDEX_SUFFIX, LOG_FIRST, LOG_LAST, LOG_SUFFIX, SWAP_SUFFIX,
@@ -161,6 +161,16 @@ impl Segment {
             .map_err(|error| StorageError::io("append to", self.path(), error))
     }
 
+    /// Reserves space on disk for `bytes` more behind the published end. A file system that cannot is no error.
+    pub(crate) fn reserve_space(&self, bytes: u64) -> Result<(), StorageError> {
+        match self.log.reserve(u64::from(self.size()) + bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+            result => {
+                result.map_err(|error| StorageError::io("reserve space for", self.path(), error))
+            }
+        }
+    }
+
     /// Cuts off what a failed append may have left behind the published end.
     pub(crate) fn cut_unpublished(&self) -> Result<(), StorageError> {
         self.log
@@ -292,11 +302,14 @@ impl Segment {
     }
 
     /// Forces log and indexes to disk.
-    pub(crate) fn sync(&self) -> Result<(), SyncError> {
-        self.log.sync()?;
-        unless_full(self.offset_index.sync())?;
-        unless_full(self.time_index.sync())?;
-        self.txn_index.sync()
+    pub(crate) fn sync(&self) -> Result<(), StorageError> {
+        let sync = || -> io::Result<()> {
+            self.log.sync()?;
+            without_space(self.offset_index.sync())?;
+            without_space(self.time_index.sync())?;
+            self.txn_index.sync()
+        };
+        sync().map_err(|error| StorageError::io("flush", self.path(), error))
     }
 
     /// Writes index entries that are still in memory.

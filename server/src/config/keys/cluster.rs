@@ -36,20 +36,21 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("Whether a controller joins the quorum by itself."),
     ConfigKey::new("controller.quorum.election.timeout.ms", Int, Some("1000"))
         .at_least(0)
-        .not_supported_yet()
-        .doc("How long a controller waits for a leader before it asks for an election."),
+        .doc("The most that a controller waits for votes before it asks for them again."),
     ConfigKey::new(
         "controller.quorum.election.backoff.max.ms",
         Int,
         Some("1000"),
     )
     .at_least(0)
-    .not_supported_yet()
+    .no_counterpart("each controller draws its own time-outs for elections")
     .doc("Longest wait between two elections."),
     ConfigKey::new("controller.quorum.fetch.timeout.ms", Int, Some("2000"))
         .at_least(0)
-        .not_supported_yet()
-        .doc("How long a controller may fail to fetch from the leader."),
+        .doc(
+            "Without word from the leader for so long, the controllers elect another; without word \
+             from a majority for so long, a leader decides nothing any more.",
+        ),
     ConfigKey::new("controller.quorum.fetch.max.bytes", Int, Some("1048576"))
         .at_least(1)
         .not_supported_yet()
@@ -60,7 +61,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
         Some("1048576"),
     )
     .at_least(1)
-    .not_supported_yet()
     .doc("Bytes of a snapshot in one response."),
     ConfigKey::new("controller.quorum.request.timeout.ms", Int, Some("2000"))
         .at_least(0)
@@ -68,8 +68,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("How long a controller waits for a response."),
     ConfigKey::new("controller.quorum.retry.backoff.ms", Int, Some("20"))
         .at_least(0)
-        .not_supported_yet()
-        .doc("How long a controller rests before it repeats a request."),
+        .doc("How long a controller rests that could not reach another, at first."),
     ConfigKey::new("controller.quorum.append.linger.ms", Int, Some("25"))
         .at_least(0)
         .no_counterpart("writes that arrive during a sync share the next one")

@@ -153,3 +153,35 @@ fn checkpoints_on_a_full_disk_keep_their_old_content() {
     let closed: Result<(), StorageError> = logs.close(1);
     closed.expect("closed");
 }
+
+#[test]
+fn reserved_space_is_there_when_the_disk_is_full() {
+    let Some(disk) = SmallDisk::mount() else {
+        return;
+    };
+    let settings = LogManagerSettings {
+        log_dirs: vec![disk.0.path().to_owned()],
+        ..LogManagerSettings::default()
+    };
+    let logs = LogManager::open(settings).expect("opened");
+    let log = logs
+        .get_or_create(
+            &TopicPartition::new("a", 0),
+            None,
+            LogConfig::default(),
+            NOW_MS,
+        )
+        .expect("created");
+    append(&log, &batch(0, 3)).expect("appended");
+    log.reserve_space(100_000).expect("reserved");
+    let filler = disk.0.path().join("filler");
+    let _ = std::fs::write(&filler, vec![1; 2 << 20]);
+    let before = log.size_in_bytes();
+    let mut number = 3;
+    while log.size_in_bytes() < before + 95_000 {
+        append(&log, &batch(number, 50)).expect("there is space");
+        number += 50;
+    }
+    let error = log.reserve_space(100_000).expect_err("the disk is full");
+    assert!(error.is_storage_full(), "{error}");
+}

@@ -1,0 +1,495 @@
+//! The quorum's log and vote on disk, as the consensus reads and writes them.
+
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::ops::{Bound, RangeBounds};
+use std::path::Path;
+use std::sync::Arc;
+
+use openraft::storage::{LogFlushed, RaftLogStorage};
+use openraft::{EntryPayload, LogState, OptionalSend, RaftLogReader, StorageIOError};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use super::log_file::{LogFile, Place};
+use super::types::{Entry, LogId, QuorumTypes, StorageError, StoredMembership, Vote};
+use crate::metadata::MetadataError;
+
+/// The newest entries are kept in memory, up to so many bytes: the followers that keep up, and the state machine, read
+/// nothing else.
+const CACHE_BYTES: usize = 1 << 20;
+/// At most so much is sent in one request, but at least one entry.
+const MAX_READ_BYTES: u64 = 1 << 20;
+/// The file is written anew without what is purged when that takes more than this and more than half of it.
+const MIN_GARBAGE_BYTES: u64 = 1 << 20;
+
+/// One change of the log, as it is in the file.
+#[derive(Debug, Serialize, Deserialize)]
+enum Record {
+    Vote(Vote),
+    Entry(Entry),
+    /// Entries from this index on are gone.
+    Truncate(u64),
+    /// Entries up to this one are gone.
+    Purge(LogId),
+    /// What the state machine has on disk.
+    Applied(AppliedState),
+}
+
+/// What the state machine has applied and forced to disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct AppliedState {
+    pub(super) last_applied: Option<LogId>,
+    pub(super) membership: StoredMembership,
+}
+
+/// When what was written is forced to disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// Before it counts: other nodes rely on it.
+    Always,
+    /// With the next entry of a request. A quorum of one promises nothing to anyone before that.
+    WithRequests,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    log_id: LogId,
+    place: Place,
+    /// Where the metadata log ends after this entry, if it is applied; -1 when no entry said yet.
+    end_offset: i64,
+}
+
+struct Inner {
+    file: LogFile,
+    durability: Durability,
+    vote: Option<Vote>,
+    purged: Option<LogId>,
+    /// All entries after `purged`, without a gap.
+    slots: VecDeque<Slot>,
+    /// The last entries of `slots`.
+    cache: VecDeque<Entry>,
+    cache_bytes: usize,
+    applied: AppliedState,
+    live_bytes: u64,
+}
+
+/// The log, for the consensus, its readers and the state machine; all see the same.
+#[derive(Clone)]
+pub(super) struct LogStore(Arc<Mutex<Inner>>);
+
+impl LogStore {
+    /// Opens the log in `path`, or makes an empty one. Blocks on the disk.
+    pub(super) fn open(path: &Path, durability: Durability) -> Result<Self, MetadataError> {
+        let mut state = Replayed::default();
+        let file = LogFile::open(path, |content, place| {
+            let record = decode(path, content)?;
+            state.take(path, record, place)
+        })?;
+        let inner = Inner {
+            file,
+            durability,
+            vote: state.vote,
+            purged: state.purged,
+            live_bytes: state.slots.iter().map(|slot| slot.place.size_bytes()).sum(),
+            slots: state.slots,
+            cache: VecDeque::new(),
+            cache_bytes: 0,
+            applied: state.applied,
+        };
+        Ok(Self(Arc::new(Mutex::new(inner))))
+    }
+
+    /// Whether nothing was ever written.
+    pub(super) fn is_empty(&self) -> bool {
+        let inner = self.0.lock();
+        inner.vote.is_none() && inner.purged.is_none() && inner.slots.is_empty()
+    }
+
+    /// Begins a log that is empty: with the entry that says who votes, and a vote that keeps every later epoch above
+    /// those that the metadata log has.
+    pub(super) fn begin(&self, first: Entry, vote: Vote) -> Result<(), MetadataError> {
+        let mut inner = self.0.lock();
+        inner.append_records(&[Record::Vote(vote)])?;
+        inner.vote = Some(vote);
+        inner.append_entries(vec![first])
+    }
+
+    /// Forgets that this node won the vote: it asks again after a start, in an epoch of its own.
+    pub(super) fn resign(&self, node: u64) {
+        let mut inner = self.0.lock();
+        if let Some(vote) = &mut inner.vote
+            && vote.leader_id().voted_for() == Some(node)
+        {
+            vote.committed = false;
+        }
+    }
+
+    /// The vote.
+    pub(super) fn vote(&self) -> Option<Vote> {
+        self.0.lock().vote
+    }
+
+    /// What the state machine had on disk.
+    pub(super) fn applied(&self) -> AppliedState {
+        self.0.lock().applied.clone()
+    }
+
+    /// Notes what the state machine has on disk. It is not forced to disk itself: an older note is as good, but that
+    /// more is applied again.
+    pub(super) fn set_applied(&self, applied: AppliedState) -> Result<(), MetadataError> {
+        let mut inner = self.0.lock();
+        if inner.applied == applied {
+            return Ok(());
+        }
+        inner.append_records(&[Record::Applied(applied.clone())])?;
+        inner.applied = applied;
+        Ok(())
+    }
+
+    /// Reserves space on disk for entries of so many bytes.
+    pub(super) fn reserve(&self, bytes: u64) -> Result<(), MetadataError> {
+        self.0.lock().file.reserve(bytes)
+    }
+
+    /// Forces everything to disk.
+    pub(super) fn sync(&self) -> Result<(), MetadataError> {
+        self.0.lock().file.sync()
+    }
+
+    /// Where the metadata log of a node ends that has everything up to `index`; -1 when that is not known.
+    pub(super) fn end_offset_at(&self, index: u64) -> i64 {
+        let inner = self.0.lock();
+        inner.slot(index).map_or(-1, |slot| slot.end_offset)
+    }
+
+    /// The entry that says who votes, the newest there is.
+    pub(super) fn membership(&self) -> Result<StoredMembership, MetadataError> {
+        let inner = self.0.lock();
+        for slot in inner.slots.iter().rev() {
+            if let EntryPayload::Membership(membership) = inner.entry(slot)?.payload {
+                return Ok(StoredMembership::new(Some(slot.log_id), membership));
+            }
+        }
+        Ok(inner.applied.membership.clone())
+    }
+}
+
+/// The state that the records of the file make.
+#[derive(Default)]
+struct Replayed {
+    vote: Option<Vote>,
+    purged: Option<LogId>,
+    slots: VecDeque<Slot>,
+    applied: AppliedState,
+}
+
+impl Replayed {
+    fn take(&mut self, path: &Path, record: Record, place: Place) -> Result<(), MetadataError> {
+        match record {
+            Record::Vote(vote) => self.vote = Some(vote),
+            Record::Applied(applied) => self.applied = applied,
+            Record::Truncate(from) => self.slots.retain(|slot| slot.log_id.index < from),
+            Record::Purge(upto) => {
+                self.slots.retain(|slot| slot.log_id.index > upto.index);
+                self.purged = Some(upto);
+            }
+            Record::Entry(entry) => {
+                let last = self.slots.back().map(|slot| slot.log_id).or(self.purged);
+                let expected = last.map_or(0, |last| last.index + 1);
+                // A log may begin anywhere when nothing was purged from it.
+                if entry.log_id.index != expected && last.is_some() {
+                    return Err(MetadataError::Corrupt {
+                        path: path.display().to_string(),
+                        reason: format!(
+                            "entry {} follows where {expected} is expected",
+                            entry.log_id.index
+                        ),
+                    });
+                }
+                let before = self.slots.back().map_or(-1, |slot| slot.end_offset);
+                self.slots.push_back(slot(&entry, place, before));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn slot(entry: &Entry, place: Place, end_offset_before: i64) -> Slot {
+    let end_offset = match &entry.payload {
+        EntryPayload::Normal(entry) => entry.end_offset,
+        _ => end_offset_before,
+    };
+    Slot {
+        log_id: entry.log_id,
+        place,
+        end_offset,
+    }
+}
+
+impl Inner {
+    fn append_records(&mut self, records: &[Record]) -> Result<Vec<Place>, MetadataError> {
+        let contents: Result<Vec<_>, _> = records.iter().map(encode).collect();
+        self.file.append(&contents?)
+    }
+
+    fn append_entries(&mut self, entries: Vec<Entry>) -> Result<(), MetadataError> {
+        let contents: Result<Vec<_>, _> = entries.iter().map(encode_entry).collect();
+        let places = self.file.append(&contents?)?;
+        for (entry, place) in entries.into_iter().zip(places) {
+            let before = self.slots.back().map_or(-1, |slot| slot.end_offset);
+            self.slots.push_back(slot(&entry, place, before));
+            self.live_bytes += place.size_bytes();
+            self.cache_bytes += place.size_bytes() as usize;
+            self.cache.push_back(entry);
+        }
+        while self.cache_bytes > CACHE_BYTES && self.cache.len() > 1 {
+            self.cache.pop_front();
+            let oldest = self.slots.len() - self.cache.len() - 1;
+            self.cache_bytes -= self.slots[oldest].place.size_bytes() as usize;
+        }
+        Ok(())
+    }
+
+    fn last_log_id(&self) -> Option<LogId> {
+        self.slots.back().map(|slot| slot.log_id).or(self.purged)
+    }
+
+    fn first_index(&self) -> Option<u64> {
+        self.slots.front().map(|slot| slot.log_id.index)
+    }
+
+    fn slot(&self, index: u64) -> Option<&Slot> {
+        let position = index.checked_sub(self.first_index()?)?;
+        self.slots.get(usize::try_from(position).ok()?)
+    }
+
+    fn entry(&self, slot: &Slot) -> Result<Entry, MetadataError> {
+        let index = slot.log_id.index;
+        if let Some(first) = self.cache.front()
+            && index >= first.log_id.index
+            && let Some(entry) = self.cache.get((index - first.log_id.index) as usize)
+        {
+            return Ok(entry.clone());
+        }
+        match decode(Path::new("quorum log"), &self.file.read(slot.place)?)? {
+            Record::Entry(entry) if entry.log_id == slot.log_id => Ok(entry),
+            other => Err(MetadataError::Corrupt {
+                path: "quorum log".to_owned(),
+                reason: format!("{other:?} is found in place of entry {index}"),
+            }),
+        }
+    }
+
+    /// The slots of a range of indexes.
+    fn range(&self, range: &impl RangeBounds<u64>) -> impl Iterator<Item = &Slot> {
+        let first = self.first_index().unwrap_or(0);
+        let from = match range.start_bound() {
+            Bound::Included(index) => *index,
+            Bound::Excluded(index) => index.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let to = match range.end_bound() {
+            Bound::Included(index) => index.saturating_add(1),
+            Bound::Excluded(index) => *index,
+            Bound::Unbounded => u64::MAX,
+        };
+        let at = |index: u64| usize::try_from(index.saturating_sub(first)).unwrap_or(usize::MAX);
+        let count = at(to).saturating_sub(at(from));
+        self.slots.iter().skip(at(from)).take(count)
+    }
+
+    fn sync_unless_lazy(&mut self) -> Result<(), MetadataError> {
+        match self.durability {
+            Durability::Always => self.file.sync(),
+            Durability::WithRequests => Ok(()),
+        }
+    }
+
+    fn save_vote(&mut self, vote: Vote) -> Result<(), MetadataError> {
+        // That a vote was won is news for this process alone: after a start it asks again.
+        let is_known = self
+            .vote
+            .is_some_and(|known| known.leader_id() == vote.leader_id());
+        self.append_records(&[Record::Vote(vote)])?;
+        self.vote = Some(vote);
+        if is_known {
+            return Ok(());
+        }
+        self.sync_unless_lazy()
+    }
+
+    fn append(&mut self, entries: Vec<Entry>) -> Result<(), MetadataError> {
+        let has_request = entries
+            .iter()
+            .any(|entry| matches!(entry.payload, EntryPayload::Normal(_)));
+        self.append_entries(entries)?;
+        match has_request {
+            true => self.file.sync(),
+            false => self.sync_unless_lazy(),
+        }
+    }
+
+    fn truncate(&mut self, from: u64) -> Result<(), MetadataError> {
+        self.append_records(&[Record::Truncate(from)])?;
+        while self
+            .slots
+            .back()
+            .is_some_and(|slot| slot.log_id.index >= from)
+        {
+            self.slots.pop_back();
+        }
+        self.reset_cache();
+        Ok(())
+    }
+
+    fn purge(&mut self, upto: LogId) -> Result<(), MetadataError> {
+        self.append_records(&[Record::Purge(upto)])?;
+        while self
+            .slots
+            .front()
+            .is_some_and(|slot| slot.log_id.index <= upto.index)
+        {
+            self.slots.pop_front();
+        }
+        self.purged = Some(upto);
+        self.reset_cache();
+        self.live_bytes = self.slots.iter().map(|slot| slot.place.size_bytes()).sum();
+        let garbage = self.file.end().saturating_sub(self.live_bytes);
+        if garbage <= MIN_GARBAGE_BYTES.max(self.live_bytes) {
+            return Ok(());
+        }
+        match self.rewrite() {
+            Err(error) if error.is_storage_full() => {
+                tracing::warn!(%error, "no space to write the quorum's log anew, it stays as it is");
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// The cache holds the last entries only.
+    fn reset_cache(&mut self) {
+        self.cache.clear();
+        self.cache_bytes = 0;
+    }
+
+    /// Writes the file anew without what is gone.
+    fn rewrite(&mut self) -> Result<(), MetadataError> {
+        let mut contents = Vec::new();
+        contents.extend(self.vote.map(|vote| encode(&Record::Vote(vote))));
+        contents.push(encode(&Record::Applied(self.applied.clone())));
+        contents.extend(self.purged.map(|purged| encode(&Record::Purge(purged))));
+        let before = contents.len();
+        for slot in &self.slots {
+            contents.push(Ok(self.file.read(slot.place)?));
+        }
+        let contents: Result<Vec<_>, _> = contents.into_iter().collect();
+        let places = self.file.rewrite(&contents?)?;
+        for (slot, place) in self.slots.iter_mut().zip(&places[before..]) {
+            slot.place = *place;
+        }
+        Ok(())
+    }
+}
+
+fn encode(record: &Record) -> Result<Vec<u8>, MetadataError> {
+    postcard::to_stdvec(record).map_err(|error| MetadataError::Corrupt {
+        path: "quorum log".to_owned(),
+        reason: format!("a record cannot be encoded: {error}"),
+    })
+}
+
+/// As [`encode`] of a [`Record::Entry`], without a copy of the entry.
+fn encode_entry(entry: &Entry) -> Result<Vec<u8>, MetadataError> {
+    // Cloning an entry shares its batches.
+    encode(&Record::Entry(entry.clone()))
+}
+
+fn decode(path: &Path, content: &[u8]) -> Result<Record, MetadataError> {
+    postcard::from_bytes(content).map_err(|error| MetadataError::Corrupt {
+        path: path.display().to_string(),
+        reason: format!("a record does not parse: {error}"),
+    })
+}
+
+impl RaftLogReader<QuorumTypes> for LogStore {
+    async fn try_get_log_entries<RB: RangeBounds<u64> + Clone + Debug + OptionalSend>(
+        &mut self,
+        range: RB,
+    ) -> Result<Vec<Entry>, StorageError> {
+        let inner = self.0.lock();
+        let entries = inner.range(&range).map(|slot| inner.entry(slot));
+        let entries: Result<Vec<_>, _> = entries.collect();
+        entries.map_err(|error| StorageIOError::read_logs(&error).into())
+    }
+
+    async fn limited_get_log_entries(
+        &mut self,
+        start: u64,
+        end: u64,
+    ) -> Result<Vec<Entry>, StorageError> {
+        let inner = self.0.lock();
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        for slot in inner.range(&(start..end)) {
+            bytes += slot.place.size_bytes();
+            if bytes > MAX_READ_BYTES && !entries.is_empty() {
+                break;
+            }
+            let entry = inner.entry(slot);
+            entries.push(entry.map_err(|error| StorageIOError::read_logs(&error))?);
+        }
+        Ok(entries)
+    }
+}
+
+impl RaftLogStorage<QuorumTypes> for LogStore {
+    type LogReader = Self;
+
+    async fn get_log_state(&mut self) -> Result<LogState<QuorumTypes>, StorageError> {
+        let inner = self.0.lock();
+        Ok(LogState {
+            last_purged_log_id: inner.purged,
+            last_log_id: inner.last_log_id(),
+        })
+    }
+
+    async fn get_log_reader(&mut self) -> Self {
+        self.clone()
+    }
+
+    async fn save_vote(&mut self, vote: &Vote) -> Result<(), StorageError> {
+        let saved = self.0.lock().save_vote(*vote);
+        saved.map_err(|error| StorageIOError::write_vote(&error).into())
+    }
+
+    async fn read_vote(&mut self) -> Result<Option<Vote>, StorageError> {
+        Ok(self.vote())
+    }
+
+    async fn append<I>(
+        &mut self,
+        entries: I,
+        callback: LogFlushed<QuorumTypes>,
+    ) -> Result<(), StorageError>
+    where
+        I: IntoIterator<Item = Entry> + OptionalSend,
+        I::IntoIter: OptionalSend,
+    {
+        let appended = self.0.lock().append(entries.into_iter().collect());
+        appended.map_err(|error| StorageIOError::write_logs(&error))?;
+        callback.log_io_completed(Ok(()));
+        Ok(())
+    }
+
+    async fn truncate(&mut self, log_id: LogId) -> Result<(), StorageError> {
+        let truncated = self.0.lock().truncate(log_id.index);
+        truncated.map_err(|error| StorageIOError::write_logs(&error).into())
+    }
+
+    async fn purge(&mut self, log_id: LogId) -> Result<(), StorageError> {
+        let purged = self.0.lock().purge(log_id);
+        purged.map_err(|error| StorageIOError::write_logs(&error).into())
+    }
+}

@@ -1,0 +1,57 @@
+//! Space on disk for an entry, before anyone is asked to agree on it: afterwards it cannot be refused any more.
+
+use std::sync::Arc;
+
+use highwater_storage::Log;
+use parking_lot::Mutex;
+
+use super::log_store::LogStore;
+use crate::controller::reserve::Reserve;
+use crate::metadata::MetadataError;
+
+/// Reserved in the metadata log beyond what is needed, so that not every entry asks the file system.
+const STEP_BYTES: u64 = 64 << 10;
+
+/// The files that an entry goes to: the quorum's log and the metadata log.
+pub(in crate::controller) struct Room {
+    store: LogStore,
+    log: Arc<Log>,
+    reserve: Arc<Mutex<Reserve>>,
+}
+
+impl Room {
+    pub(super) fn new(store: LogStore, log: Arc<Log>, reserve: Arc<Mutex<Reserve>>) -> Self {
+        Self {
+            store,
+            log,
+            reserve,
+        }
+    }
+
+    /// Reserves space for an entry of so many bytes in both logs. On a full disk, what is kept back is given up for it
+    /// if `may_use_reserve`.
+    pub(in crate::controller) fn reserve(
+        &self,
+        bytes: u64,
+        may_use_reserve: bool,
+    ) -> Result<(), MetadataError> {
+        let take = || {
+            self.store.reserve(bytes)?;
+            Ok(self.log.reserve_space(bytes + STEP_BYTES)?)
+        };
+        match may_use_reserve {
+            true => self.reserve.lock().write_when_full(take),
+            false => take(),
+        }
+    }
+
+    /// Whether space is kept back for the day the disk is full.
+    pub(in crate::controller) fn holds_reserve(&self) -> bool {
+        self.reserve.lock().is_held()
+    }
+
+    /// Keeps space back again for the day the disk is full, if there is enough.
+    pub(in crate::controller) fn hold_reserve(&self) {
+        self.reserve.lock().hold();
+    }
+}

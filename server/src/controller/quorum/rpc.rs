@@ -1,0 +1,195 @@
+//! What controllers say to each other: the messages of the consensus in Kafka's frames, on the controller listener, under
+//! an api key that ApiVersions does not tell of.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use openraft::error::{InstallSnapshotError, RaftError, SnapshotMismatch};
+use openraft::raft::{
+    AppendEntriesRequest, AppendEntriesResponse, InstallSnapshotRequest, InstallSnapshotResponse,
+    VoteRequest, VoteResponse,
+};
+use openraft::{EntryPayload, SnapshotSegmentId};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use super::room::Room;
+use super::types::{Entry, LogId, QuorumTypes, Raft};
+
+/// The api key of messages between controllers: none of Kafka's.
+pub(crate) const QUORUM_API_KEY: i16 = 0x4857;
+/// The version of the messages.
+pub(super) const QUORUM_API_VERSION: i16 = 0;
+/// Longest snapshot that is received: more than any cluster's metadata.
+const MAX_SNAPSHOT_BYTES: u64 = 4 << 30;
+
+/// A message, with whom it is for: an address may lead to another node than the sender believes.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Envelope {
+    pub(super) cluster_id: String,
+    pub(super) target: u64,
+    pub(super) message: Message,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) enum Message {
+    AppendEntries(AppendEntriesRequest<QuorumTypes>),
+    Vote(VoteRequest<u64>),
+    InstallSnapshot(InstallSnapshotRequest<QuorumTypes>),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Answer {
+    AppendEntries(AppendEntriesResponse<u64>),
+    Vote(VoteResponse<u64>),
+    InstallSnapshot(InstallSnapshotResponse<u64>),
+    /// The part does not continue what was received: begin again.
+    SnapshotMismatch(SnapshotMismatch),
+    /// The node takes no message now, or not this one; says why.
+    Refused(String),
+}
+
+/// The frame of a message, with its length.
+pub(super) fn request_frame(correlation_id: i32, body: &[u8]) -> Bytes {
+    // Key, version, correlation id, and a client id that is null.
+    const HEADER_BYTES: usize = 10;
+    let mut frame = BytesMut::with_capacity(4 + HEADER_BYTES + body.len());
+    frame.put_u32((HEADER_BYTES + body.len()) as u32);
+    frame.put_i16(QUORUM_API_KEY);
+    frame.put_i16(QUORUM_API_VERSION);
+    frame.put_i32(correlation_id);
+    frame.put_i16(-1);
+    frame.put_slice(body);
+    frame.freeze()
+}
+
+/// Takes the messages of other controllers.
+pub struct QuorumServer {
+    raft: Raft,
+    node: u64,
+    cluster_id: Arc<str>,
+    room: Arc<Room>,
+    /// The snapshot that is being received, and how much of it is there.
+    receiving: Mutex<Option<(String, u64)>>,
+}
+
+impl std::fmt::Debug for QuorumServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("QuorumServer")
+            .field("node", &self.node)
+            .finish_non_exhaustive()
+    }
+}
+
+impl QuorumServer {
+    pub(super) fn new(raft: Raft, node: u64, cluster_id: Arc<str>, room: Arc<Room>) -> Self {
+        Self {
+            raft,
+            node,
+            cluster_id,
+            room,
+            receiving: Mutex::default(),
+        }
+    }
+
+    /// Answers the message in `body`, what follows the header of a request.
+    ///
+    /// # Errors
+    /// When the message does not parse.
+    pub async fn handle(&self, api_version: i16, body: &[u8]) -> Result<Vec<u8>, String> {
+        if api_version != QUORUM_API_VERSION {
+            return Err(format!("version {api_version} is of another release"));
+        }
+        let envelope: Envelope = postcard::from_bytes(body).map_err(|error| error.to_string())?;
+        let answer = self.answer(envelope).await;
+        postcard::to_stdvec(&answer).map_err(|error| error.to_string())
+    }
+
+    async fn answer(&self, envelope: Envelope) -> Answer {
+        if *envelope.cluster_id != *self.cluster_id {
+            return Answer::Refused(format!("this is cluster {}", self.cluster_id));
+        }
+        if envelope.target != self.node {
+            return Answer::Refused(format!("this is node {}", self.node));
+        }
+        match envelope.message {
+            Message::AppendEntries(request) => self.append_entries(request).await,
+            Message::Vote(request) => match self.raft.vote(request).await {
+                Ok(response) => Answer::Vote(response),
+                Err(error) => Answer::Refused(error.to_string()),
+            },
+            Message::InstallSnapshot(request) => self.install_snapshot(request).await,
+        }
+    }
+
+    async fn append_entries(&self, request: AppendEntriesRequest<QuorumTypes>) -> Answer {
+        if !is_continuous(request.prev_log_id, &request.entries) {
+            return Answer::Refused("the entries have a gap".to_owned());
+        }
+        if !request.entries.is_empty() {
+            let bytes = request.entries.iter().map(size_bytes).sum();
+            // What the leader had space for is not refused lightly: what is kept back is for such a day.
+            if let Err(error) = self.room.reserve(bytes, true) {
+                tracing::error!(%error, "no space for what the active controller writes");
+                return Answer::Refused(error.to_string());
+            }
+        }
+        match self.raft.append_entries(request).await {
+            Ok(response) => Answer::AppendEntries(response),
+            Err(error) => Answer::Refused(error.to_string()),
+        }
+    }
+
+    async fn install_snapshot(&self, request: InstallSnapshotRequest<QuorumTypes>) -> Answer {
+        let (id, offset) = (request.meta.snapshot_id.clone(), request.offset);
+        let end = offset.saturating_add(request.data.len() as u64);
+        if let Err(expected) = self.check_part(&id, offset, end) {
+            let segment = |offset| SnapshotSegmentId {
+                id: id.clone(),
+                offset,
+            };
+            return Answer::SnapshotMismatch(SnapshotMismatch {
+                expect: segment(expected),
+                got: segment(offset),
+            });
+        }
+        match self.raft.install_snapshot(request).await {
+            Ok(response) => {
+                *self.receiving.lock() = Some((id, end));
+                Answer::InstallSnapshot(response)
+            }
+            Err(RaftError::APIError(InstallSnapshotError::SnapshotMismatch(mismatch))) => {
+                Answer::SnapshotMismatch(mismatch)
+            }
+            Err(error) => Answer::Refused(error.to_string()),
+        }
+    }
+
+    /// A part must begin where the last one ended, or at the start: the place that it claims decides over memory.
+    fn check_part(&self, id: &str, offset: u64, end: u64) -> Result<(), u64> {
+        let receiving = self.receiving.lock();
+        let received = match &*receiving {
+            Some((known, received)) if known == id => *received,
+            _ => 0,
+        };
+        let fits = offset == 0 || offset <= received;
+        (fits && end <= MAX_SNAPSHOT_BYTES).then_some(()).ok_or(0)
+    }
+}
+
+/// Whether each entry follows the one before.
+fn is_continuous(prev_log_id: Option<LogId>, entries: &[Entry]) -> bool {
+    let first = prev_log_id.map_or(0, |log_id| log_id.index + 1);
+    (first..)
+        .zip(entries)
+        .all(|(index, entry)| entry.log_id.index == index)
+}
+
+/// What an entry takes on disk, not less.
+fn size_bytes(entry: &Entry) -> u64 {
+    const OVERHEAD_BYTES: u64 = 1024;
+    match &entry.payload {
+        EntryPayload::Normal(entry) => entry.batches.len() as u64 + OVERHEAD_BYTES,
+        _ => OVERHEAD_BYTES,
+    }
+}

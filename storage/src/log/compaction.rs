@@ -231,7 +231,9 @@ impl Pass<'_> {
             &config,
         )?;
         let result = self.fill(&new, group).and_then(|()| self.swap(&new, group));
-        if result.is_err() {
+        if result.is_ok() {
+            self.remove_snapshots_of(&group[1..]);
+        } else {
             for kind in LOG_FIRST {
                 let name = file_name(first.base_offset(), kind);
                 let _ = std::fs::remove_file(self.log.dir.join(format!("{name}{CLEANED_SUFFIX}")));
@@ -269,7 +271,12 @@ impl Pass<'_> {
         {
             tracing::debug!(segment = %new.path().display(), %error, "cannot keep the time of a compacted segment");
         }
-        new.sync()?;
+        // After an error the new files go, and the old ones are as they were.
+        self.log
+            .log_dir
+            .disk()
+            .sync(new)
+            .map_err(|error| StorageError::io("flush", new.path(), error.into_source()))?;
         new.close();
         Ok(())
     }
@@ -303,6 +310,14 @@ impl Pass<'_> {
         list.extend_from_slice(&current.as_slice()[at + group.len()..]);
         log.segments.store(Arc::new(SegmentList::new(list)));
         Ok(())
+    }
+
+    /// Unlinks the producer snapshots where these segments began, which are no segment's beginning any more.
+    fn remove_snapshots_of(&self, gone: &[Arc<Segment>]) {
+        let is_of = |offset| gone.iter().any(|segment| segment.base_offset() == offset);
+        if !gone.is_empty() {
+            self.log.remove_snapshots(is_of);
+        }
     }
 }
 

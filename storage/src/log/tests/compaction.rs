@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::log::CompactionError;
 use crate::log_config::CleanupPolicy;
+use crate::producer_state::snapshot_file;
 
 fn compacted() -> LogConfig {
     LogConfig {
@@ -59,6 +60,22 @@ fn table(log: &Log) -> (Table, usize) {
         }
     }
     (table, count)
+}
+
+/// Producer snapshots that lie neither at a segment's beginning nor at the log's end.
+fn stray_snapshots(log: &Log) -> Vec<i64> {
+    let bases: Vec<_> = log
+        .segments
+        .load()
+        .as_slice()
+        .iter()
+        .map(|segment| segment.base_offset())
+        .collect();
+    let snapshots = snapshot_file::list_snapshots(&log.dir()).expect("listed");
+    let offsets = snapshots.into_iter().map(|(offset, _)| offset);
+    offsets
+        .filter(|offset| !bases.contains(offset) && *offset != log.log_end_offset())
+        .collect()
 }
 
 fn pass(log: &Log, now_ms: i64) -> bool {
@@ -128,6 +145,7 @@ fn nothing_is_due_twice_and_old_files_go() {
         assert!(files(&fixture.dir(), suffix).is_empty(), "{suffix}");
     }
     assert_eq!(files(&fixture.dir(), ".log").len(), log.segment_count());
+    assert_eq!(stray_snapshots(&log), Vec::<i64>::new());
 }
 
 #[test]
@@ -263,6 +281,11 @@ fn a_crash_between_any_two_renames_loses_nothing() {
             let log = fixture.open_after_crash(0);
             assert_eq!(table(&log).0, before, "{log_suffix} {index_suffix} {gone}");
             assert_eq!(log.log_end_offset(), 30);
+            assert_eq!(
+                stray_snapshots(&log),
+                Vec::<i64>::new(),
+                "{log_suffix} {index_suffix} {gone}"
+            );
         }
     }
 }

@@ -93,6 +93,7 @@ impl RunningBroker {
         let id = BrokerId(current.node_id);
         let current = apply_dynamic_config(&config, &image, id);
         server.settings().replace(current.network());
+        logs.set_cleaner_io_max_bytes_per_second(current.log_cleaner_io_max_bytes_per_second);
         let replicas = ReplicaManager::new(id, Arc::clone(&logs), current.topic_defaults.clone());
         let replicas = Arc::new(replicas);
         replicas.load(&image, now_ms());
@@ -337,6 +338,9 @@ fn subscribers(
             if now.topic_defaults != before.topic_defaults {
                 replicas.set_log_defaults(image, now.topic_defaults.clone());
             }
+            replicas
+                .logs()
+                .set_cleaner_io_max_bytes_per_second(now.log_cleaner_io_max_bytes_per_second);
             network.replace(now.network());
         })
     };

@@ -17,6 +17,7 @@ mod read;
 mod recovery;
 mod retention;
 mod roll;
+mod throttle;
 mod truncate;
 mod types;
 
@@ -40,6 +41,7 @@ pub use crate::index::AbortedTxn;
 pub(crate) use compaction::{CompactionError, Filth};
 pub(crate) use open::OpenLog;
 use roll::RollClock;
+pub(crate) use throttle::Throttle;
 pub use types::{AppendInfo, AppendOrigin, LogRead, ProducerStateView, TimestampedOffset};
 
 /// `first_unstable_offset` when no transaction is open.

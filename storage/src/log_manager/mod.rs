@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use crate::errors::StorageError;
-use crate::log::{Log, OpenLog};
+use crate::log::{Log, OpenLog, Throttle};
 use crate::log_config::LogConfig;
 use crate::types::{TopicId, TopicPartition};
 
@@ -42,6 +42,8 @@ pub struct LogManagerSettings {
     pub cleaner_enabled: bool,
     /// Memory for compaction's key map (`log.cleaner.dedupe.buffer.size`).
     pub cleaner_dedupe_buffer_bytes: usize,
+    /// What compaction may read and write in a second (`log.cleaner.io.max.bytes.per.second`).
+    pub cleaner_io_max_bytes_per_second: f64,
 }
 
 impl Default for LogManagerSettings {
@@ -52,6 +54,7 @@ impl Default for LogManagerSettings {
             producer_id_expiration_ms: 86_400_000,
             cleaner_enabled: true,
             cleaner_dedupe_buffer_bytes: 128 << 20,
+            cleaner_io_max_bytes_per_second: f64::MAX,
         }
     }
 }
@@ -80,6 +83,7 @@ pub struct LogManager {
     offline: Mutex<BTreeMap<TopicPartition, StorageError>>,
     /// Partitions whose compaction failed for good.
     uncleanable: Mutex<HashSet<TopicPartition>>,
+    cleaner_throttle: Throttle,
     /// One log is made or deleted at a time.
     changing: Mutex<()>,
     /// Where the next new log goes.
@@ -102,6 +106,7 @@ impl LogManager {
 
     fn over(settings: LogManagerSettings, dirs: Vec<Arc<LogDir>>) -> Self {
         Self {
+            cleaner_throttle: Throttle::new(settings.cleaner_io_max_bytes_per_second),
             settings,
             dirs,
             logs: RwLock::default(),

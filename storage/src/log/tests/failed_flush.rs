@@ -174,10 +174,14 @@ fn compaction_whose_flush_fails_leaves_the_log_as_it_was() {
     let before = log.size_in_bytes();
     let filth = log.filth(NOW_MS).expect("readable").expect("due");
     disk.fail_next();
-    assert!(log.compact(&filth, 1 << 20, NOW_MS).is_err());
+    assert!(
+        log.compact(&filth, 1 << 20, &Throttle::new(f64::MAX), NOW_MS)
+            .is_err()
+    );
     assert_eq!(log.size_in_bytes(), before);
     assert!(log.failure().is_none());
     assert!(files(&fixture.dir(), ".cleaned").is_empty());
-    log.compact(&filth, 1 << 20, NOW_MS).expect("compacted");
+    log.compact(&filth, 1 << 20, &Throttle::new(f64::MAX), NOW_MS)
+        .expect("compacted");
     assert!(log.size_in_bytes() < before);
 }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 pub(crate) use failed_flush::FaultyDisk;
 
-use super::{AppendInfo, AppendOrigin, Log, OpenLog};
+use super::{AppendInfo, AppendOrigin, Log, OpenLog, Throttle};
 use crate::errors::AppendError;
 use crate::log_config::LogConfig;
 use crate::log_manager::LogDir;

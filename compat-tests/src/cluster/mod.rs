@@ -126,7 +126,7 @@ impl Cluster {
             }
             let java = JavaOptions {
                 heap_mib: options.heap_mib,
-                quick_start: true,
+                quick_start: options.quick_start,
             };
             let member = Member {
                 node: Node::new(kind, properties, &own, folder.path(), java),

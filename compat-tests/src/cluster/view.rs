@@ -12,8 +12,8 @@ use kafka_protocol::messages::describe_topic_partitions_request::TopicRequest;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::metadata_response::MetadataResponsePartition;
 use kafka_protocol::messages::{
-    BrokerId, CreateTopicsRequest, DescribeQuorumRequest, DescribeTopicPartitionsRequest,
-    MetadataRequest, MetadataResponse,
+    BrokerId, CreateTopicsRequest, DeleteTopicsRequest, DescribeQuorumRequest,
+    DescribeTopicPartitionsRequest, MetadataRequest, MetadataResponse,
 };
 use uuid::Uuid;
 
@@ -249,6 +249,25 @@ impl Cluster {
             sorted(&found.eligible_leader_replicas),
             sorted(&found.last_known_elr),
         ))
+    }
+
+    /// Deletes a topic.
+    ///
+    /// # Errors
+    /// When it cannot be deleted.
+    pub fn delete_topic(&self, name: &str) -> Result<()> {
+        let request = DeleteTopicsRequest::default()
+            .with_topic_names(vec![topic_name(name)])
+            .with_timeout_ms(30_000);
+        let brokers = self.awake_brokers();
+        let via = *brokers.first().context("no broker is awake")?;
+        let reply = self.connect(via)?.call(5, &request)?;
+        let deleted = reply
+            .responses
+            .iter()
+            .all(|topic| topic.error_code == code::NONE);
+        ensure!(deleted, "delete {name}: {reply:?}");
+        Ok(())
     }
 
     /// The controller quorum as one broker describes it.

@@ -106,6 +106,12 @@ impl LogFile {
         self.end
     }
 
+    /// How much of the file is on disk for sure.
+    #[cfg(test)]
+    pub(super) fn synced(&self) -> u64 {
+        self.synced.max(HEADER_BYTES)
+    }
+
     /// Appends records with one write; they are not forced to disk yet. After an error the file is as before.
     pub(super) fn append(&mut self, contents: &[Vec<u8>]) -> Result<Vec<Place>, MetadataError> {
         let total = contents.iter().map(|content| FRAME_BYTES + content.len());

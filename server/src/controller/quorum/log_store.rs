@@ -157,21 +157,27 @@ impl LogStore {
         self.0.lock().file.sync()
     }
 
+    /// How much of the file is on disk for sure.
+    #[cfg(test)]
+    pub(super) fn synced(&self) -> u64 {
+        self.0.lock().file.synced()
+    }
+
     /// Where the metadata log of a node ends that has everything up to `index`; -1 when that is not known.
     pub(super) fn end_offset_at(&self, index: u64) -> i64 {
         let inner = self.0.lock();
         inner.slot(index).map_or(-1, |slot| slot.end_offset)
     }
 
-    /// The entry that says who votes, the newest there is.
-    pub(super) fn membership(&self) -> Result<StoredMembership, MetadataError> {
+    /// Who votes, as the newest entry says that does; `None` when none in the log does.
+    pub(super) fn membership(&self) -> Result<Option<StoredMembership>, MetadataError> {
         let inner = self.0.lock();
         for slot in inner.slots.iter().rev() {
             if let EntryPayload::Membership(membership) = inner.entry(slot)?.payload {
-                return Ok(StoredMembership::new(Some(slot.log_id), membership));
+                return Ok(Some(StoredMembership::new(Some(slot.log_id), membership)));
             }
         }
-        Ok(inner.applied.membership.clone())
+        Ok(None)
     }
 }
 

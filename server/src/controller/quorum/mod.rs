@@ -16,6 +16,8 @@ mod types;
 mod watch;
 
 #[cfg(test)]
+mod cluster_tests;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;

@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 
 use super::log_store::LogStore;
 use super::rpc::{Answer, Envelope, Message, request_frame};
-use super::types::{QuorumTypes, node_id};
+use super::types::{QuorumTypes, node_id, raft_id};
 use crate::config::QuorumVoter;
 use crate::controller::QuorumView;
 use crate::controller::writer::now_ms;
@@ -124,6 +124,7 @@ impl QuorumClient {
     async fn try_call(&mut self, message: Message) -> Result<Answer, CallError> {
         let envelope = Envelope {
             cluster_id: self.cluster_id.to_string(),
+            sender: raft_id(self.view.node_id()),
             target: self.target,
             message,
         };

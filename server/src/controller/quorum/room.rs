@@ -45,6 +45,12 @@ impl Room {
         }
     }
 
+    /// How much of the quorum's log is on disk for sure.
+    #[cfg(test)]
+    pub(super) fn synced(&self) -> u64 {
+        self.store.synced()
+    }
+
     /// Whether space is kept back for the day the disk is full.
     pub(in crate::controller) fn holds_reserve(&self) -> bool {
         self.reserve.lock().is_held()

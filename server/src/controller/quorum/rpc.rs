@@ -23,10 +23,11 @@ pub(super) const QUORUM_API_VERSION: i16 = 0;
 /// Longest snapshot that is received: more than any cluster's metadata.
 const MAX_SNAPSHOT_BYTES: u64 = 4 << 30;
 
-/// A message, with whom it is for: an address may lead to another node than the sender believes.
+/// A message, with whom it is from and for: an address may lead to another node than the sender believes.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Envelope {
     pub(super) cluster_id: String,
+    pub(super) sender: u64,
     pub(super) target: u64,
     pub(super) message: Message,
 }
@@ -90,6 +91,12 @@ impl QuorumServer {
             room,
             receiving: Mutex::default(),
         }
+    }
+
+    /// How much of the quorum's log is on disk for sure.
+    #[cfg(test)]
+    pub(super) fn synced(&self) -> u64 {
+        self.room.synced()
     }
 
     /// Answers the message in `body`, what follows the header of a request.

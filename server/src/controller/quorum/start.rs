@@ -15,7 +15,7 @@ use super::log_store::{Durability, LogStore};
 use super::network::{QuorumNetwork, Reachable};
 use super::room::Room;
 use super::state_machine::{OnImage, StateMachine};
-use super::types::{Entry, LogId, Membership, Raft, Vote, raft_id};
+use super::types::{Entry, LogId, Membership, Raft, StoredMembership, Vote, raft_id};
 use super::watch::Watcher;
 use super::{Events, Quorum, QuorumEvent, QuorumServer, QuorumSettings, QuorumView};
 use crate::controller::reserve::Reserve;
@@ -66,7 +66,6 @@ impl Quorum {
             begin(&store, &replica, settings)?;
         }
         store.resign(id);
-        check_voters(&store, settings)?;
         let room = Room::new(store.clone(), replica.log().clone(), reserve.clone());
         let room = Arc::new(room);
         let network = QuorumNetwork {
@@ -90,6 +89,9 @@ impl Quorum {
             })
         };
         let state_machine = StateMachine::open(replica, store.clone(), reserve, on_image)?;
+        let membership = store.membership()?;
+        let membership = membership.unwrap_or_else(|| state_machine.membership());
+        check_voters(&membership, settings)?;
         let parts = Parts {
             id,
             config: Arc::new(raft_config(settings)?),
@@ -222,8 +224,11 @@ fn begin(
 
 /// Refuses to run with other voters than those that the log was begun with: a majority of the one set need not share a
 /// node with a majority of the other.
-fn check_voters(store: &LogStore, settings: &QuorumSettings) -> Result<(), ControllerError> {
-    let in_log: BTreeSet<u64> = store.membership()?.membership().voter_ids().collect();
+fn check_voters(
+    membership: &StoredMembership,
+    settings: &QuorumSettings,
+) -> Result<(), ControllerError> {
+    let in_log: BTreeSet<u64> = membership.membership().voter_ids().collect();
     let configured = settings.voters.iter().map(|voter| raft_id(voter.id));
     let configured: BTreeSet<u64> = configured.collect();
     if in_log == configured {

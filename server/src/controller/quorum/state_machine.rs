@@ -95,6 +95,11 @@ impl StateMachine {
         Arc::clone(self.state.lock().replica.image())
     }
 
+    /// Who votes, as of the last entry.
+    pub(super) fn membership(&self) -> StoredMembership {
+        self.state.lock().membership.clone()
+    }
+
     /// Whether the metadata log ends inside a transaction.
     pub(super) fn in_transaction(&self) -> bool {
         self.state.lock().replica.in_transaction()

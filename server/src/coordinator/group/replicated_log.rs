@@ -65,13 +65,10 @@ impl OffsetsLog for ReplicatedOffsetsLog {
         })?;
         let partition = self.partition(partition)?;
         let appended = partition
-            .append_as_leader_in(
-                LeaderEpoch(leader_epoch),
-                &batch,
-                Acks::All,
-                AppendOrigin::Coordinator,
-                now_ms,
-            )
+            .check_leader(Some(LeaderEpoch(leader_epoch)))
+            .and_then(|()| {
+                partition.append_as_leader(&batch, Acks::All, AppendOrigin::Coordinator, now_ms)
+            })
             .map_err(|error| error.error_code())?;
         Ok(Appended {
             base_offset: appended.info.base_offset,

@@ -1,0 +1,180 @@
+//! Three controllers in one process, each with its own files and sockets, and a network that can be cut.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use support::{Cluster, wait_until};
+
+use crate::controller::ControllerError;
+
+const NODES: [i32; 3] = [1, 2, 3];
+
+#[test]
+fn three_controllers_elect_one_and_agree() {
+    let cluster = Cluster::start();
+    let leader = cluster.leader();
+    for (name, node) in [("a", leader), ("b", leader)] {
+        cluster.create(node, name).expect("the active controller");
+    }
+    for node in NODES.into_iter().filter(|node| *node != leader) {
+        let refused = cluster.create(node, "c").expect_err("not active");
+        assert!(
+            matches!(refused, ControllerError::NotController { leader: Some(id) } if id == leader),
+            "{refused}"
+        );
+        let known = cluster.handle(node).active_controller().borrow().clone();
+        let known = known.expect("it knows the active controller");
+        assert_eq!((known.id, known.port), (leader, cluster.port(leader)));
+    }
+    cluster.until_alike(&["a", "b"]);
+
+    wait_until("all are caught up in the leader's eyes", || {
+        let status = cluster.handle(leader).quorum_status(0);
+        assert_eq!(status.leader_id, Some(leader));
+        let ends = status.voters.iter().map(|voter| voter.log_end_offset);
+        status.voters.len() == 3 && ends.collect::<BTreeSet<_>>().len() == 1
+    });
+}
+
+#[test]
+fn another_takes_over_from_a_leader_that_is_killed_and_it_comes_back_as_a_follower() {
+    let mut cluster = Cluster::start();
+    let first = cluster.leader();
+    let epoch = cluster.handle(first).image().epoch();
+    cluster.create(first, "a").expect("created");
+    cluster.kill(first);
+    let second = cluster.leader();
+    assert_ne!(second, first);
+    cluster.create(second, "b").expect("created");
+    assert!(cluster.handle(second).image().epoch() > epoch);
+    cluster.restart(first);
+    cluster.until_alike(&["a", "b"]);
+    // Without a majority there is no leader, whoever is left.
+    cluster.kill(cluster.leader());
+    let third = cluster.leader();
+    cluster.create(third, "c").expect("created");
+    cluster.kill(third);
+    let alone = cluster.running()[0];
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(!cluster.handle(alone).is_active());
+    cluster.create(alone, "d").expect_err("nobody agrees");
+    for node in NODES {
+        if !cluster.running().contains(&node) {
+            cluster.restart(node);
+        }
+    }
+    cluster.until_alike(&["a", "b", "c"]);
+}
+
+#[test]
+fn a_controller_that_was_away_for_long_takes_over_a_snapshot() {
+    let mut cluster = Cluster::start_with(|settings| {
+        settings.quorum.max_bytes_between_snapshots = 4_000;
+    });
+    let leader = cluster.leader();
+    let away = NODES.into_iter().find(|node| *node != leader);
+    let away = away.expect("two followers");
+    cluster.create(leader, "first").expect("created");
+    cluster.kill(away);
+    let mut names = vec!["first".to_owned()];
+    for number in 0..150 {
+        let name = format!("topic-{number:03}");
+        let leader = cluster.leader();
+        cluster.create(leader, &name).expect("created");
+        names.push(name);
+    }
+    cluster.restart(away);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    cluster.until_alike(&names);
+    let log = cluster.handle(away).metadata_log().clone();
+    assert!(
+        log.log().log_start_offset() > 10,
+        "its log begins at {}, it has no snapshot",
+        log.log().log_start_offset()
+    );
+    // It leads on from there.
+    cluster.kill(cluster.leader());
+    let leader = cluster.leader();
+    cluster.create(leader, "last").expect("created");
+}
+
+#[test]
+fn a_leader_that_is_cut_off_refuses_and_follows_when_it_is_back() {
+    let cluster = Cluster::start();
+    let first = cluster.leader();
+    cluster.create(first, "a").expect("created");
+    cluster.isolate(first);
+    // On its way when the lease ends: nobody knows what becomes of it.
+    let began = Instant::now();
+    let error = cluster.create(first, "lost").expect_err("no majority");
+    assert!(
+        matches!(error, ControllerError::NotController { .. }),
+        "{error}"
+    );
+    assert!(began.elapsed() < Duration::from_secs(5));
+    wait_until("it is not active", || !cluster.handle(first).is_active());
+    let known = cluster.handle(first).active_controller().borrow().clone();
+    assert_eq!(known, None);
+    let error = cluster.create(first, "also").expect_err("not active");
+    assert!(matches!(
+        error,
+        ControllerError::NotController { leader: None }
+    ));
+
+    let second = cluster.leader_but(first);
+    cluster.create(second, "b").expect("created");
+    cluster.heal();
+    // Without a new request the old one learns who leads, and drops what it had alone.
+    wait_until("it follows", || {
+        cluster.handle(first).quorum().leader_id().is_some() && !cluster.handle(first).is_active()
+    });
+    cluster.until_alike(&["a", "b"]);
+}
+
+#[test]
+fn a_leader_that_is_heard_but_hears_nobody_is_replaced() {
+    let cluster = Cluster::start();
+    let first = cluster.leader();
+    cluster.create(first, "a").expect("created");
+    for other in NODES.into_iter().filter(|node| *node != first) {
+        cluster.cut_one_way(other, first);
+    }
+    wait_until("it is not active", || !cluster.handle(first).is_active());
+    cluster.create(first, "lost").expect_err("not active");
+    cluster.heal();
+    let leader = cluster.leader();
+    cluster.create(leader, "b").expect("created");
+    cluster.until_alike(&["a", "b"]);
+}
+
+/// Kills, cuts and heals at random while requests go on; every request that was answered must be there at the end, on
+/// all. `HIGHWATER_QUORUM_SEEDS` runs more.
+#[test]
+fn no_answered_request_is_lost_under_kills_and_cuts() {
+    let seeds: u64 = std::env::var("HIGHWATER_QUORUM_SEEDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(2);
+    for seed in 0..seeds {
+        let answered = support::chaos(seed, Duration::from_secs(12));
+        assert!(answered > 0, "seed {seed}: nothing was answered");
+    }
+}
+
+#[test]
+fn a_request_that_is_not_a_controllers_is_refused() {
+    let cluster = Cluster::start();
+    let leader = cluster.leader();
+    let server = cluster.handle(leader).quorum_server().cloned();
+    let server = server.expect("a controller");
+    let handled = cluster.block_on(async move {
+        (
+            server.handle(1, &[]).await,
+            server.handle(0, &[]).await,
+            server.handle(0, &[0xff; 64]).await,
+        )
+    });
+    assert!(handled.0.is_err() && handled.1.is_err() && handled.2.is_err());
+}

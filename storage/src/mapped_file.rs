@@ -27,6 +27,53 @@ const PAGE_BYTES: usize = 4096;
 /// `mincore` is asked about this many pages at a time.
 const PAGES_PER_QUESTION: usize = 1024;
 
+/// Why a file may not be on disk.
+#[derive(Debug)]
+pub(crate) enum SyncError {
+    /// It came to no try. What is in the page cache stays there, and a later try may work.
+    NotTried(io::Error),
+    /// The system tried and failed. It may have dropped what it could not write, so that a later try would succeed
+    /// without it.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for SyncError {
+    fn from(error: io::Error) -> Self {
+        Self::NotTried(error)
+    }
+}
+
+impl SyncError {
+    /// What the system said.
+    pub(crate) fn into_source(self) -> io::Error {
+        match self {
+            Self::NotTried(error) | Self::Failed(error) => error,
+        }
+    }
+
+    fn kind(&self) -> io::ErrorKind {
+        match self {
+            Self::NotTried(error) | Self::Failed(error) => error.kind(),
+        }
+    }
+}
+
+/// As `result`, but fine when there is no such file.
+pub(crate) fn unless_absent(result: Result<(), SyncError>) -> Result<(), SyncError> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// As `result`, but fine when there was no space.
+pub(crate) fn unless_full(result: Result<(), SyncError>) -> Result<(), SyncError> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => Ok(()),
+        other => other,
+    }
+}
+
 /// A file under one path, with its descriptor and its map while they are needed.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
@@ -133,8 +180,8 @@ impl MappedFile {
     }
 
     /// Forces the data to disk.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file()?.sync_data()
+    pub(crate) fn sync(&self) -> Result<(), SyncError> {
+        self.file()?.sync_data().map_err(SyncError::Failed)
     }
 
     /// A map that covers the first `end` bytes. It is made over `capacity` bytes, or `end` if that is more, and

@@ -5,6 +5,7 @@
 
 mod disk;
 mod each_cluster;
+mod hand_made;
 mod network;
 mod options;
 mod socket_owner;
@@ -21,6 +22,7 @@ use tempfile::TempDir;
 
 pub use disk::DataCopy;
 pub use each_cluster::{for_each_cluster, for_each_shared_cluster};
+pub use hand_made::{Follower, HandMadeBroker};
 pub use network::{Link, Network};
 pub use options::{ClusterOptions, Shape};
 pub use view::{PartitionView, Quorum};
@@ -124,7 +126,7 @@ impl Cluster {
             }
             let java = JavaOptions {
                 heap_mib: options.heap_mib,
-                quick_start: true,
+                quick_start: options.quick_start,
             };
             let member = Member {
                 node: Node::new(kind, properties, &own, folder.path(), java),

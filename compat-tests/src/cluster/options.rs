@@ -59,6 +59,7 @@ pub struct ClusterOptions {
     pub(super) node_properties: BTreeMap<(i32, String), String>,
     pub(super) network: bool,
     pub(super) heap_mib: u32,
+    pub(super) quick_start: bool,
 }
 
 impl ClusterOptions {
@@ -93,6 +94,7 @@ impl ClusterOptions {
             node_properties: BTreeMap::new(),
             network: false,
             heap_mib: 256,
+            quick_start: true,
         }
     }
 
@@ -125,6 +127,14 @@ impl ClusterOptions {
     pub fn set_on(mut self, node: i32, key: &str, value: impl Display) -> Self {
         self.node_properties
             .insert((node, key.to_owned()), value.to_string());
+        self
+    }
+
+    /// Starts Java nodes as Apache Kafka's own script does, with this heap: slow to start, quick once warm.
+    #[must_use]
+    pub fn for_measurement(mut self, heap_mib: u32) -> Self {
+        self.heap_mib = heap_mib;
+        self.quick_start = false;
         self
     }
 

@@ -8,10 +8,12 @@ use kafka_protocol::messages::create_topics_request::{
     CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig,
 };
 use kafka_protocol::messages::describe_quorum_request::{PartitionData, TopicData};
+use kafka_protocol::messages::describe_topic_partitions_request::TopicRequest;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::metadata_response::MetadataResponsePartition;
 use kafka_protocol::messages::{
-    BrokerId, CreateTopicsRequest, DescribeQuorumRequest, MetadataRequest, MetadataResponse,
+    BrokerId, CreateTopicsRequest, DeleteTopicsRequest, DescribeQuorumRequest,
+    DescribeTopicPartitionsRequest, MetadataRequest, MetadataResponse,
 };
 use uuid::Uuid;
 
@@ -217,6 +219,55 @@ impl Cluster {
         let topic = reply.topics.remove(0);
         ensure!(topic.error_code == code::NONE, "{topic:?}");
         Ok(topic.topic_id)
+    }
+
+    /// The eligible leader replicas of a partition, and the last known ones, each sorted (KIP-966).
+    ///
+    /// # Errors
+    /// When the broker does not answer or knows no such partition.
+    pub fn eligible_leader_replicas(
+        &self,
+        via: i32,
+        topic: &str,
+        partition: i32,
+    ) -> Result<(Vec<i32>, Vec<i32>)> {
+        let topics = vec![TopicRequest::default().with_name(topic_name(topic))];
+        let request = DescribeTopicPartitionsRequest::default()
+            .with_topics(topics)
+            .with_response_partition_limit(2000);
+        let reply = self.connect(via)?.call(0, &request)?;
+        let mut partitions = reply.topics.iter().flat_map(|topic| &topic.partitions);
+        let found = partitions.find(|found| found.partition_index == partition);
+        let found = found.with_context(|| format!("no partition {partition}: {reply:?}"))?;
+        let sorted = |nodes: &Option<Vec<BrokerId>>| {
+            let nodes = nodes.as_deref().unwrap_or_default();
+            let mut ids: Vec<i32> = nodes.iter().map(|node| node.0).collect();
+            ids.sort_unstable();
+            ids
+        };
+        Ok((
+            sorted(&found.eligible_leader_replicas),
+            sorted(&found.last_known_elr),
+        ))
+    }
+
+    /// Deletes a topic.
+    ///
+    /// # Errors
+    /// When it cannot be deleted.
+    pub fn delete_topic(&self, name: &str) -> Result<()> {
+        let request = DeleteTopicsRequest::default()
+            .with_topic_names(vec![topic_name(name)])
+            .with_timeout_ms(30_000);
+        let brokers = self.awake_brokers();
+        let via = *brokers.first().context("no broker is awake")?;
+        let reply = self.connect(via)?.call(5, &request)?;
+        let deleted = reply
+            .responses
+            .iter()
+            .all(|topic| topic.error_code == code::NONE);
+        ensure!(deleted, "delete {name}: {reply:?}");
+        Ok(())
     }
 
     /// The controller quorum as one broker describes it.

@@ -3,7 +3,11 @@
 //! `BROKER=highwater|kafka|both` selects. One cluster runs at a time.
 
 mod acks_table;
+mod elections;
 mod failure_scripts;
+mod following;
 mod harness;
+mod isr_proposals;
 mod librdkafka;
+mod registration;
 mod support;

@@ -1,5 +1,6 @@
 //! The few calls that most tests of clusters make.
 
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,17 +8,24 @@ use compat_tests::cluster::Cluster;
 use compat_tests::process::eventually;
 use compat_tests::raw::{
     Batch, Connection, Record, batch_headers, code, fetch_partition, fetch_request,
-    list_offsets_request, produce_request, topic_name,
+    list_offsets_request, produce_request, s, topic_name,
+};
+use kafka_protocol::messages::alter_partition_reassignments_request::{
+    ReassignablePartition, ReassignableTopic,
 };
 use kafka_protocol::messages::describe_log_dirs_request::DescribableLogDirTopic;
 use kafka_protocol::messages::elect_leaders_request::TopicPartitions;
 use kafka_protocol::messages::fetch_response::PartitionData;
+use kafka_protocol::messages::incremental_alter_configs_request::{
+    AlterConfigsResource, AlterableConfig,
+};
 use kafka_protocol::messages::offset_for_leader_epoch_request::{
     OffsetForLeaderPartition, OffsetForLeaderTopic,
 };
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
 use kafka_protocol::messages::{
-    BrokerId, DescribeLogDirsRequest, ElectLeadersRequest, OffsetForLeaderEpochRequest,
+    AlterPartitionReassignmentsRequest, BrokerId, DescribeLogDirsRequest, ElectLeadersRequest,
+    IncrementalAlterConfigsRequest, InitProducerIdRequest, OffsetForLeaderEpochRequest, ProducerId,
 };
 
 /// Versions that the helpers speak: the last ones by topic name.
@@ -179,4 +187,75 @@ pub(crate) fn sizes_on_disk(cluster: &Cluster, id: i32, topic: &str) -> i64 {
         .flat_map(|topic| &topic.partitions)
         .map(|partition| partition.partition_size);
     sizes.sum()
+}
+
+/// As [`produce`], on a connection and a thread of its own.
+pub(crate) fn produce_later(
+    cluster: &Cluster,
+    id: i32,
+    topic: &str,
+    acks: i16,
+    time_out: Duration,
+    records: Bytes,
+) -> JoinHandle<PartitionProduceResponse> {
+    let mut connection = cluster.connect(id).unwrap();
+    let topic = topic.to_owned();
+    std::thread::spawn(move || produce(&mut connection, &topic, acks, time_out, records))
+}
+
+/// A producer id and its epoch.
+#[track_caller]
+pub(crate) fn new_producer(connection: &mut Connection) -> (i64, i16) {
+    let request = InitProducerIdRequest::default()
+        .with_transaction_timeout_ms(60_000)
+        .with_transactional_id(None)
+        .with_producer_id(ProducerId(-1))
+        .with_producer_epoch(-1);
+    // The first block of ids may be on its way.
+    eventually(Cluster::PATIENCE, "a producer id", || {
+        let reply = connection.call(4, &request).unwrap();
+        (reply.error_code == code::NONE).then_some((reply.producer_id.0, reply.producer_epoch))
+    })
+}
+
+/// Gives partition 0 these replicas, which must be the same in another order or all be in sync already, and waits
+/// until that is done.
+#[track_caller]
+pub(crate) fn reassign(cluster: &Cluster, topic: &str, replicas: &[i32]) {
+    let partition = ReassignablePartition::default()
+        .with_partition_index(0)
+        .with_replicas(Some(replicas.iter().map(|&id| BrokerId(id)).collect()));
+    let wanted = ReassignableTopic::default()
+        .with_name(topic_name(topic))
+        .with_partitions(vec![partition]);
+    let request = AlterPartitionReassignmentsRequest::default()
+        .with_topics(vec![wanted])
+        .with_timeout_ms(30_000);
+    let via = cluster.awake_brokers()[0];
+    let reply = cluster.connect(via).unwrap().call(0, &request).unwrap();
+    assert_eq!(reply.error_code, code::NONE, "{reply:?}");
+    assert_eq!(
+        reply.responses[0].partitions[0].error_code,
+        code::NONE,
+        "{reply:?}"
+    );
+    cluster.wait_for_partition(topic, 0, "the new assignment", |view| {
+        view.replicas == replicas
+    });
+}
+
+/// Sets a topic's configuration.
+#[track_caller]
+pub(crate) fn set_topic_config(cluster: &Cluster, topic: &str, key: &str, value: &str) {
+    let config = AlterableConfig::default()
+        .with_name(s(key))
+        .with_value(Some(s(value)));
+    let resource = AlterConfigsResource::default()
+        .with_resource_type(2)
+        .with_resource_name(s(topic))
+        .with_configs(vec![config]);
+    let request = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
+    let via = cluster.awake_brokers()[0];
+    let reply = cluster.connect(via).unwrap().call(1, &request).unwrap();
+    assert_eq!(reply.responses[0].error_code, code::NONE, "{reply:?}");
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use highwater_storage::LeaderEpoch;
 use tokio::sync::Notify;
 
 use super::error::PartitionError;
@@ -13,20 +14,23 @@ use crate::state::commit::CommitStatus;
 #[derive(Debug)]
 pub struct CommitWait {
     partition: Arc<Partition>,
+    led_since: LeaderEpoch,
     required_offset: i64,
     notify: Arc<Notify>,
     _registration: Registration,
 }
 
 impl CommitWait {
-    /// Waits for `required_offset`: the last offset of the append plus one.
+    /// Waits for `required_offset`, the last offset of the append plus one, within the leadership
+    /// that began in epoch `led_since`.
     #[must_use]
-    pub fn new(partition: Arc<Partition>, required_offset: i64) -> Self {
+    pub fn new(partition: Arc<Partition>, led_since: LeaderEpoch, required_offset: i64) -> Self {
         let notify = Arc::new(Notify::new());
         let watch = partition.high_watermark_watch();
         let registration = watch.register(required_offset, Arc::clone(&notify));
         Self {
             partition,
+            led_since,
             required_offset,
             notify,
             _registration: registration,
@@ -40,7 +44,8 @@ impl CommitWait {
     /// records stay in the log.
     pub async fn committed(&self) -> Result<(), PartitionError> {
         loop {
-            match self.partition.commit_status(self.required_offset)? {
+            let (led_since, required_offset) = (self.led_since, self.required_offset);
+            match self.partition.commit_status(led_since, required_offset)? {
                 CommitStatus::Committed => return Ok(()),
                 CommitStatus::NotEnoughReplicasAfterAppend => {
                     return Err(PartitionError::NotEnoughReplicasAfterAppend);

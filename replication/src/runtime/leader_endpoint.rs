@@ -122,10 +122,7 @@ pub enum ReplicaOffset {
 }
 
 /// One broker that leads partitions which we follow. Each fetcher has its own, with its own
-/// connection.
-///
-/// Dropping a future abandons the request: the answer, should it still come, is thrown away, and
-/// the endpoint goes on to work.
+/// connection. Dropping a future does not take the request back.
 pub trait LeaderEndpoint: Send + Sync + fmt::Debug {
     /// Fetches. The leader may take `max_wait_ms` to answer.
     ///
@@ -158,6 +155,10 @@ pub trait LeaderEndpoint: Send + Sync + fmt::Debug {
         current_leader_epoch: LeaderEpoch,
         epoch: LeaderEpoch,
     ) -> BoxFuture<'_, Result<Result<Option<EpochEnd>, LeaderError>, LeaderEndpointError>>;
+
+    /// Gives the connection up; the next request makes a new one. The leader answers in the order
+    /// of the requests, so this is how not to wait for one that it has parked.
+    fn disconnect(&self);
 }
 
 /// Makes endpoints.

@@ -5,12 +5,18 @@ use std::pin::Pin;
 
 pub mod alter_partition;
 pub mod commit_wait;
+pub mod context;
 pub mod error;
 pub mod leader_endpoint;
+pub mod low_watermark_wait;
 pub mod offset_watch;
 pub mod partition;
 pub mod read;
 pub mod replica_manager;
+pub mod settings;
+
+#[cfg(test)]
+mod testing;
 
 /// A future of a trait object's method.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

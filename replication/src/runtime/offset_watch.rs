@@ -6,7 +6,7 @@
 //! costs one atomic load.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -49,6 +49,9 @@ impl OffsetWatch {
             notify,
         });
         self.count.store(waiters.list.len(), Ordering::SeqCst);
+        // Pairs with the fence of `wake_where`: either the one who moves the offset sees this waiter, or the
+        // look that follows sees the moved offset.
+        fence(Ordering::SeqCst);
         Registration {
             watch: Arc::clone(self),
             id,
@@ -71,6 +74,7 @@ impl OffsetWatch {
     }
 
     fn wake_where(&self, due: impl Fn(&Waiter) -> bool) {
+        fence(Ordering::SeqCst);
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
         }

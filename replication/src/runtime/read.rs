@@ -1,10 +1,14 @@
 //! Reading a partition: for fetches, offset look-ups and epoch look-ups.
 
 use highwater_storage::record_batch::Batches;
-use highwater_storage::{AbortedTxn, LeaderEpoch, LogRead, TimestampedOffset};
+use highwater_storage::{AbortedTxn, BrokerId, LeaderEpoch, LogRead, TimestampedOffset};
+
+use std::sync::Arc;
 
 use super::error::PartitionError;
-use super::partition::Partition;
+use super::low_watermark_wait::LowWatermarkWait;
+use super::partition::{Partition, PartitionView, RoleView};
+use crate::state::fetch_position::{PositionVerdict, judge_position};
 
 /// Up to where a reader may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub struct PartitionReadRequest {
     pub max_bytes: usize,
     /// Whether the first batch is returned even when it is larger than the limit.
     pub at_least_one_batch: bool,
+    /// Whether only the leader may serve it; else a follower may too (KIP-392).
+    pub leader_only: bool,
     /// The leader epoch that the reader knows.
     pub current_leader_epoch: Option<LeaderEpoch>,
     /// The epoch of the last record that the reader has.
@@ -53,6 +59,8 @@ pub struct PartitionRead {
     /// The reader's log is not a prefix of ours: the largest epoch up to its own, and that
     /// epoch's end offset. No records are returned then.
     pub diverging_epoch: Option<(LeaderEpoch, i64)>,
+    /// Another replica should be read from instead (KIP-392). No records are returned then.
+    pub preferred_read_replica: Option<BrokerId>,
     /// There are records, but getting at them would wait for the disk: read again where that is
     /// allowed.
     pub is_cold: bool,
@@ -64,6 +72,15 @@ impl PartitionRead {
     pub fn records_bytes(&self) -> usize {
         self.records.as_ref().map_or(0, |read| read.records.len())
     }
+}
+
+/// What a deletion of records did.
+#[derive(Debug)]
+pub struct DeletedRecords {
+    /// No live replica has records before this offset.
+    pub low_watermark: i64,
+    /// Where other live replicas still have them: completes when they have not, or fails.
+    pub wait: Option<LowWatermarkWait>,
 }
 
 /// Which offset a ListOffsets request asks for.
@@ -80,38 +97,57 @@ pub enum OffsetQuery {
 }
 
 impl Partition {
-    /// Reads for a fetch.
+    /// Reads for a consumer in rack `client_rack` (empty when it names none), or sends it to
+    /// another replica.
     ///
     /// # Errors
     /// Fencing by epoch, another leader, an offset out of range, or a failure to read.
-    pub fn read(&self, request: PartitionReadRequest) -> Result<PartitionRead, PartitionError> {
-        self.check_leader(request.current_leader_epoch)?;
+    pub fn read(
+        &self,
+        request: PartitionReadRequest,
+        client_rack: &str,
+    ) -> Result<PartitionRead, PartitionError> {
+        let _view = self.check_readable(request.current_leader_epoch, request.leader_only)?;
+        if !request.leader_only
+            && let Some(replica) = self.preferred_read_replica(client_rack, request.fetch_offset)
+        {
+            return Ok(PartitionRead {
+                preferred_read_replica: Some(replica),
+                ..self.nothing_read()
+            });
+        }
+        self.read_log(request)
+    }
+
+    /// A read without records, with the offsets as of now.
+    fn nothing_read(&self) -> PartitionRead {
         let log = self.log();
-        let high_watermark = log.high_watermark();
-        let last_stable_offset = log.last_stable_offset();
-        let log_start_offset = log.log_start_offset();
-        let mut result = PartitionRead {
+        PartitionRead {
             records: None,
-            high_watermark,
-            last_stable_offset,
-            log_start_offset,
+            log_start_offset: log.log_start_offset(),
+            high_watermark: log.high_watermark(),
+            last_stable_offset: log.last_stable_offset(),
             aborted_transactions: None,
             diverging_epoch: None,
+            preferred_read_replica: None,
             is_cold: false,
-        };
-        let log_end_offset = log.log_end_offset();
-        if let Some(last_fetched_epoch) = request.last_fetched_epoch {
-            let found = log.end_offset_for_epoch(last_fetched_epoch);
-            let (epoch, end_offset) = found
-                .filter(|_| request.fetch_offset >= log_start_offset)
-                .ok_or_else(|| self.out_of_range(request.fetch_offset))?;
-            if epoch < last_fetched_epoch || end_offset < request.fetch_offset {
-                result.diverging_epoch = Some((epoch, end_offset));
+        }
+    }
+
+    /// Reads without a look at who leads.
+    pub(super) fn read_log(
+        &self,
+        request: PartitionReadRequest,
+    ) -> Result<PartitionRead, PartitionError> {
+        let log = self.log();
+        let mut result = self.nothing_read();
+        match judge_position(request.fetch_offset, request.last_fetched_epoch, &**log) {
+            PositionVerdict::Prefix => {}
+            PositionVerdict::Diverging(end) => {
+                result.diverging_epoch = Some((end.epoch, end.end_offset));
                 return Ok(result);
             }
-        }
-        if request.fetch_offset < log_start_offset || request.fetch_offset > log_end_offset {
-            return Err(self.out_of_range(request.fetch_offset));
+            PositionVerdict::OutOfRange => return Err(self.out_of_range(request.fetch_offset)),
         }
         let upper_bound = self.upper_bound(request.isolation);
         if request.fetch_offset < upper_bound {
@@ -179,32 +215,63 @@ impl Partition {
     /// `None` means that no record answers the query, which is not an error.
     ///
     /// # Errors
-    /// Fencing by epoch, another leader, or a failure to read.
+    /// Fencing by epoch, another leader, [`PartitionError::OffsetNotAvailable`] for a consumer
+    /// that asks for the end right after an election, or a failure to read.
     pub fn list_offset(
         &self,
         query: OffsetQuery,
         isolation: ReadIsolation,
         current_leader_epoch: Option<LeaderEpoch>,
     ) -> Result<Option<TimestampedOffset>, PartitionError> {
-        self.check_leader(current_leader_epoch)?;
+        let view = self.check_readable(current_leader_epoch, true)?;
         let log = self.log();
         let upper_bound = self.upper_bound(isolation);
+        let check_available = || self.check_end_available(&view, isolation);
         let at = |offset, leader_epoch| TimestampedOffset {
             offset,
             timestamp: -1,
             leader_epoch,
         };
         Ok(match query {
-            OffsetQuery::Latest => Some(at(upper_bound, Some(self.leader_epoch()))),
+            OffsetQuery::Latest => {
+                self.check_session(&view)?;
+                check_available()?;
+                Some(at(upper_bound, Some(view.leader_epoch)))
+            }
             OffsetQuery::Earliest => {
                 let offset = log.log_start_offset();
                 Some(at(offset, log.epoch_for_offset(offset)))
             }
-            OffsetQuery::MaxTimestamp => log.offset_of_max_timestamp(upper_bound)?,
+            OffsetQuery::MaxTimestamp => {
+                let found = log.offset_of_max_timestamp(upper_bound)?;
+                found.map_or_else(|| check_available().map(|()| None), |found| Ok(Some(found)))?
+            }
             OffsetQuery::AtTimestamp(target_ms) => {
-                log.offset_for_timestamp(target_ms, upper_bound)?
+                let found = log.offset_for_timestamp(target_ms, upper_bound)?;
+                found.map_or_else(|| check_available().map(|()| None), |found| Ok(Some(found)))?
             }
         })
+    }
+
+    /// Whether a consumer may be told where the log ends: a new leader whose high watermark is
+    /// behind the start of its epoch would send it back.
+    fn check_end_available(
+        &self,
+        view: &PartitionView,
+        isolation: ReadIsolation,
+    ) -> Result<(), PartitionError> {
+        let high_watermark = self.log().high_watermark();
+        match view.role {
+            RoleView::Leader {
+                epoch_start_offset, ..
+            } if isolation != ReadIsolation::LogEnd && high_watermark < epoch_start_offset => {
+                Err(PartitionError::OffsetNotAvailable {
+                    high_watermark,
+                    epoch_start_offset,
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The largest epoch up to `epoch` and its end offset; `None` when there is none.
@@ -220,13 +287,16 @@ impl Partition {
         Ok(self.log().end_offset_for_epoch(epoch))
     }
 
-    /// Deletes the records before `before_offset` (-1: before the high watermark) and returns the
-    /// log start offset. May write to disk.
+    /// Deletes the records before `before_offset` (-1: before the high watermark). May write to
+    /// disk. Followers do the same when they hear of it.
     ///
     /// # Errors
     /// Another leader, an offset above the high watermark or below -1, a topic whose
     /// `cleanup.policy` does not delete, or a failure to write.
-    pub fn delete_records(&self, before_offset: i64) -> Result<i64, PartitionError> {
+    pub fn delete_records(
+        self: &Arc<Self>,
+        before_offset: i64,
+    ) -> Result<DeletedRecords, PartitionError> {
         self.check_leader(None)?;
         let log = self.log();
         if !log.config().cleanup_policy.delete {
@@ -242,7 +312,13 @@ impl Partition {
             return Err(self.out_of_range(before_offset));
         }
         log.increment_log_start_offset(target)?;
-        Ok(log.log_start_offset())
+        let low_watermark = self.low_watermark()?;
+        let wait =
+            (low_watermark < target).then(|| LowWatermarkWait::new(Arc::clone(self), target));
+        Ok(DeletedRecords {
+            low_watermark,
+            wait,
+        })
     }
 
     fn out_of_range(&self, offset: i64) -> PartitionError {

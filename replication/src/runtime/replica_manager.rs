@@ -8,6 +8,7 @@ use highwater_storage::log::Log;
 use highwater_storage::{BrokerId, LogConfig, LogManager, StorageError, TopicId, TopicPartition};
 use parking_lot::{Mutex, RwLock};
 
+use super::context::ReplicaContext;
 use super::error::PartitionError;
 use super::partition::{Leadership, Partition};
 use crate::cluster::delta::ClusterDelta;
@@ -21,6 +22,7 @@ pub type LogDefaults = BTreeMap<&'static str, String>;
 #[derive(Debug)]
 pub struct ReplicaManager {
     local_broker: BrokerId,
+    context: Arc<ReplicaContext>,
     logs: Arc<LogManager>,
     log_defaults: ArcSwap<LogDefaults>,
     hosted: RwLock<Hosted>,
@@ -60,7 +62,10 @@ impl HostedTopic {
     fn replica(&self, partition: i32) -> Result<Arc<Partition>, PartitionError> {
         let index = usize::try_from(partition).map_err(|_| PartitionError::NotHosted)?;
         match self.replicas.get(index) {
-            Some(Replica::Online(partition)) => Ok(Arc::clone(partition)),
+            Some(Replica::Online(partition)) => match partition.log().failure() {
+                None => Ok(Arc::clone(partition)),
+                Some(failure) => Err(PartitionError::Offline(failure.to_string())),
+            },
             Some(Replica::Offline { reason, .. }) => {
                 Err(PartitionError::Offline(reason.to_string()))
             }
@@ -99,6 +104,7 @@ impl ReplicaManager {
         let log_defaults = ArcSwap::from_pointee(log_defaults);
         Self {
             local_broker,
+            context: Arc::new(ReplicaContext::new(local_broker)),
             logs,
             log_defaults,
             hosted: RwLock::default(),
@@ -108,8 +114,9 @@ impl ReplicaManager {
 
     /// Opens the logs that lie in the log directories, hosts what the image assigns to this
     /// broker, and sets logs aside that the image does not assign to it.
-    pub fn load(&self, image: &ClusterImage, now_ms: i64) {
+    pub fn load(&self, image: &Arc<ClusterImage>, now_ms: i64) {
         let _changes = self.changes.lock();
+        self.context.set_image(Arc::clone(image));
         let config_of = |topic: &str| self.log_config(image, topic);
         self.logs.load_logs(&config_of, now_ms);
         for log in self.logs.logs() {
@@ -129,8 +136,9 @@ impl ReplicaManager {
     }
 
     /// Follows a change of the metadata: deletes, creates, changes leaders and configurations.
-    pub fn apply(&self, image: &ClusterImage, delta: &ClusterDelta, now_ms: i64) {
+    pub fn apply(&self, image: &Arc<ClusterImage>, delta: &ClusterDelta, now_ms: i64) {
         let _changes = self.changes.lock();
+        self.context.set_image(Arc::clone(image));
         for topic in &delta.deleted_topics {
             self.delete_topic(topic, now_ms);
         }
@@ -144,6 +152,24 @@ impl ReplicaManager {
                 self.reconfigure(image, &resource.name);
             }
         }
+        if !delta.changed_brokers.is_empty() {
+            for partition in self.partitions() {
+                partition.on_brokers_changed();
+            }
+        }
+    }
+
+    /// The lag timer: to be called each half of `replica.lag.time.max.ms`. Proposes that replicas
+    /// that lag leave the in-sync replicas.
+    pub fn run_lag_check(&self) {
+        for partition in self.partitions() {
+            partition.on_lag_check();
+        }
+    }
+
+    /// What all partitions share.
+    pub fn context(&self) -> &Arc<ReplicaContext> {
+        &self.context
     }
 
     /// Tries once more to open the partitions that had no space on the disk.
@@ -220,14 +246,18 @@ impl ReplicaManager {
         let hosted = self.hosted.read();
         let replicas = hosted.by_name.values().flat_map(|topic| &topic.replicas);
         replicas
-            .filter(|replica| matches!(replica, Replica::Offline { .. }))
+            .filter(|replica| match replica {
+                Replica::Online(partition) => partition.log().failure().is_some(),
+                Replica::Offline { .. } => true,
+                Replica::Elsewhere => false,
+            })
             .count()
     }
 
     /// Wakes every parked request, so that it looks again: the broker stops.
     pub fn wake_all(&self) {
         for partition in self.partitions() {
-            partition.high_watermark_watch().wake_all();
+            partition.wake_all();
         }
     }
 
@@ -333,7 +363,7 @@ impl ReplicaManager {
             }
             let leadership = Leadership::from(&**partition);
             let outcome = match slot {
-                Replica::Online(online) => online.become_as(leadership).map(|()| None),
+                Replica::Online(online) => online.become_as(leadership).map(|_| None),
                 Replica::Elsewhere | Replica::Offline { .. } => self
                     .open(topic, *index, leadership, config.clone(), now_ms)
                     .map(|opened| Some(Replica::Online(opened))),
@@ -384,15 +414,10 @@ impl ReplicaManager {
             }
             other => other?,
         };
-        let partition = Partition::new(
-            topic_partition,
-            topic.id,
-            self.local_broker,
-            log,
-            leadership.clone(),
-        );
+        let context = Arc::clone(&self.context);
+        let partition = Arc::new(Partition::new(topic_partition, topic.id, context, log));
         partition.become_as(leadership)?;
-        Ok(Arc::new(partition))
+        Ok(partition)
     }
 }
 

@@ -86,6 +86,7 @@ pub enum ProposalOutcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderState {
     local_broker: BrokerId,
+    led_since: LeaderEpoch,
     leader_epoch: LeaderEpoch,
     partition_epoch: PartitionEpoch,
     epoch_start_offset: i64,
@@ -107,6 +108,7 @@ impl LeaderState {
     ) -> (Self, LeaderEffects) {
         let mut state = Self {
             local_broker,
+            led_since: leadership.leader_epoch,
             leader_epoch: leadership.leader_epoch,
             partition_epoch: leadership.partition_epoch,
             epoch_start_offset: log.log_end_offset,
@@ -340,6 +342,13 @@ impl LeaderState {
     #[must_use]
     pub fn leader_epoch(&self) -> LeaderEpoch {
         self.leader_epoch
+    }
+
+    /// The epoch since which it leads without a break. As long as this stays, what was appended is
+    /// still in the log.
+    #[must_use]
+    pub fn led_since(&self) -> LeaderEpoch {
+        self.led_since
     }
 
     /// The version of the partition's metadata.

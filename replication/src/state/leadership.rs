@@ -38,12 +38,12 @@ pub struct BrokerStanding {
 }
 
 /// Tells how brokers stand in the latest metadata.
-pub trait BrokerDirectory {
+pub trait BrokerDirectory: Sync {
     /// How a broker stands; `None` when it is not registered.
     fn standing(&self, broker: BrokerId) -> Option<BrokerStanding>;
 }
 
-impl<F: Fn(BrokerId) -> Option<BrokerStanding>> BrokerDirectory for F {
+impl<F: Fn(BrokerId) -> Option<BrokerStanding> + Sync> BrokerDirectory for F {
     fn standing(&self, broker: BrokerId) -> Option<BrokerStanding> {
         self(broker)
     }
@@ -58,6 +58,23 @@ pub struct Moment<'a> {
     pub replica_lag_time_max_ms: i64,
     /// The latest metadata of brokers: one snapshot for the whole event (KAFKA-15221).
     pub brokers: &'a dyn BrokerDirectory,
+}
+
+impl Moment<'static> {
+    /// For a leader without followers, which looks at nothing of it.
+    pub const IRRELEVANT: Self = Self {
+        now_ms: 0,
+        replica_lag_time_max_ms: 0,
+        brokers: &NoBrokers,
+    };
+}
+
+struct NoBrokers;
+
+impl BrokerDirectory for NoBrokers {
+    fn standing(&self, _: BrokerId) -> Option<BrokerStanding> {
+        None
+    }
 }
 
 impl std::fmt::Debug for Moment<'_> {

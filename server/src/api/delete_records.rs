@@ -1,12 +1,16 @@
-//! DeleteRecords: moves the log start offset up.
+//! DeleteRecords: moves the log start offset up, on every live replica.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use highwater_replication::runtime::low_watermark_wait::LowWatermarkWait;
+use highwater_replication::runtime::read::DeletedRecords;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::delete_records_response::{
     DeleteRecordsPartitionResult, DeleteRecordsTopicResult,
 };
 use kafka_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
+use tokio::time::Instant;
 
 use super::error_code::ErrorCode;
 use super::{Reply, RequestContext, partitions};
@@ -18,28 +22,16 @@ pub(super) async fn handle(
     ctx: RequestContext,
     request: DeleteRecordsRequest,
 ) -> Reply {
+    let timeout = Duration::from_millis(request.timeout_ms.max(0).unsigned_abs().into());
+    let deadline = Instant::now() + timeout;
     // The new log start is on disk before it is answered.
-    let deleted = tokio::task::spawn_blocking(move || {
-        let topics = request.topics.into_iter().map(|topic| {
-            let partitions = topic.partitions.iter().map(|asked| {
-                let answer = DeleteRecordsPartitionResult::default()
-                    .with_partition_index(asked.partition_index);
-                match delete(&broker, &topic.name, asked.partition_index, asked.offset) {
-                    Ok(log_start_offset) => answer.with_low_watermark(log_start_offset),
-                    Err(error) => {
-                        ctx.count_error(error);
-                        answer.with_low_watermark(-1).with_error_code(error.code())
-                    }
-                }
-            });
-            DeleteRecordsTopicResult::default()
-                .with_partitions(partitions.collect())
-                .with_name(topic.name)
-        });
-        ctx.encode(&DeleteRecordsResponse::default().with_topics(topics.collect()))
-    });
+    let context = ctx.clone();
+    let deleted = tokio::task::spawn_blocking(move || delete_all(&broker, &context, request));
     match deleted.await {
-        Ok(response) => Reply::Ready(response),
+        Ok((response, waits)) if waits.is_empty() => Reply::Ready(ctx.encode(&response)),
+        Ok((response, waits)) => {
+            Reply::Parked(Box::pin(answer_when_done(ctx, response, waits, deadline)))
+        }
         Err(error) => {
             tracing::error!(%error, "deleting records failed");
             Reply::Close(super::CloseReason::Internal)
@@ -47,7 +39,82 @@ pub(super) async fn handle(
     }
 }
 
-fn delete(broker: &Broker, topic: &str, index: i32, offset: i64) -> Result<i64, ResponseError> {
+/// A deletion that other replicas have not done yet, and its place in the response.
+struct PendingDeletion {
+    topic: usize,
+    partition: usize,
+    wait: LowWatermarkWait,
+}
+
+fn delete_all(
+    broker: &Broker,
+    ctx: &RequestContext,
+    request: DeleteRecordsRequest,
+) -> (DeleteRecordsResponse, Vec<PendingDeletion>) {
+    let mut waits = Vec::new();
+    let mut topics = Vec::with_capacity(request.topics.len());
+    for (topic_entry, topic) in request.topics.into_iter().enumerate() {
+        let mut partitions = Vec::with_capacity(topic.partitions.len());
+        for (partition_entry, asked) in topic.partitions.iter().enumerate() {
+            let answer =
+                DeleteRecordsPartitionResult::default().with_partition_index(asked.partition_index);
+            let deleted = delete(broker, &topic.name, asked.partition_index, asked.offset);
+            partitions.push(match deleted {
+                Ok(deleted) => {
+                    waits.extend(deleted.wait.map(|wait| PendingDeletion {
+                        topic: topic_entry,
+                        partition: partition_entry,
+                        wait,
+                    }));
+                    answer.with_low_watermark(deleted.low_watermark)
+                }
+                Err(error) => failed(ctx, answer, error),
+            });
+        }
+        topics.push(
+            DeleteRecordsTopicResult::default()
+                .with_partitions(partitions)
+                .with_name(topic.name),
+        );
+    }
+    (DeleteRecordsResponse::default().with_topics(topics), waits)
+}
+
+fn failed(
+    ctx: &RequestContext,
+    answer: DeleteRecordsPartitionResult,
+    error: ResponseError,
+) -> DeleteRecordsPartitionResult {
+    ctx.count_error(error);
+    answer.with_low_watermark(-1).with_error_code(error.code())
+}
+
+async fn answer_when_done(
+    ctx: RequestContext,
+    mut response: DeleteRecordsResponse,
+    waits: Vec<PendingDeletion>,
+    deadline: Instant,
+) -> super::ResponseBody {
+    for pending in waits {
+        let reached = tokio::time::timeout_at(deadline, pending.wait.reached()).await;
+        let answer = &mut response.topics[pending.topic].partitions[pending.partition];
+        let index =
+            DeleteRecordsPartitionResult::default().with_partition_index(answer.partition_index);
+        *answer = match reached {
+            Ok(Ok(low_watermark)) => index.with_low_watermark(low_watermark),
+            Ok(Err(error)) => failed(&ctx, index, error.error_code()),
+            Err(_) => failed(&ctx, index, ResponseError::RequestTimedOut),
+        };
+    }
+    ctx.encode(&response)
+}
+
+fn delete(
+    broker: &Broker,
+    topic: &str,
+    index: i32,
+    offset: i64,
+) -> Result<DeletedRecords, ResponseError> {
     if partitions::is_internal(topic) {
         return Err(ResponseError::InvalidTopicException);
     }

@@ -69,7 +69,18 @@ impl ErrorCode for ReadError {
 impl ErrorCode for PartitionError {
     fn error_code(&self) -> ResponseError {
         match self {
-            Self::NotHosted | Self::NotLeader { .. } => ResponseError::NotLeaderOrFollower,
+            Self::NotHosted
+            | Self::NotLeader { .. }
+            | Self::StaleBrokerEpoch(_)
+            | Self::NotAReplica {
+                names_leader_epoch: false,
+                ..
+            } => ResponseError::NotLeaderOrFollower,
+            Self::NotAReplica {
+                names_leader_epoch: true,
+                ..
+            } => ResponseError::UnknownLeaderEpoch,
+            Self::OffsetNotAvailable { .. } => ResponseError::OffsetNotAvailable,
             Self::InconsistentTopicId => ResponseError::InconsistentTopicId,
             Self::Fenced(EpochFence::Fenced { .. }) => ResponseError::FencedLeaderEpoch,
             Self::Fenced(EpochFence::Unknown { .. }) => ResponseError::UnknownLeaderEpoch,

@@ -27,6 +27,9 @@ const READ_COMMITTED: i8 = 1;
 /// The first version whose answer has a leader epoch.
 const LEADER_EPOCH_FROM: i16 = 4;
 
+/// The first version whose clients know OFFSET_NOT_AVAILABLE; earlier ones look for the leader again.
+const OFFSET_NOT_AVAILABLE_FROM: i16 = 5;
+
 /// Handles a ListOffsets request.
 pub(super) fn handle(
     broker: &Arc<Broker>,
@@ -118,7 +121,12 @@ fn look_up(
         Some(query) => partition.list_offset(query, isolation, epoch),
         None => partition.check_leader(epoch).map(|()| None),
     };
-    let found = found.map_err(|error| error.error_code())?;
+    let found = found.map_err(|error| match error.error_code() {
+        ResponseError::OffsetNotAvailable if ctx.api_version < OFFSET_NOT_AVAILABLE_FROM => {
+            ResponseError::LeaderNotAvailable
+        }
+        error => error,
+    })?;
     let response = not_found(asked.partition_index);
     let Some(found) = found else {
         return Ok(response);

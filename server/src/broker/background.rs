@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highwater_replication::runtime::replica_manager::ReplicaManager;
+use highwater_storage::LogManager;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval_at, timeout};
@@ -20,6 +21,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The periodic work of a broker.
 pub(super) struct Background {
+    logs: Arc<LogManager>,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
@@ -32,6 +34,7 @@ impl Background {
         config: &BrokerConfig,
     ) -> Self {
         let mut background = Background {
+            logs: Arc::clone(replicas.logs()),
             stop: watch::Sender::new(false),
             tasks: JoinSet::new(),
         };
@@ -135,6 +138,7 @@ impl Background {
     /// Stops all periodic work and waits for what is running.
     pub(super) async fn stop(mut self) {
         self.stop.send_replace(true);
+        self.logs.stop_cleaner();
         let all_ended = async { while self.tasks.join_next().await.is_some() {} };
         if timeout(STOP_PATIENCE, all_ended).await.is_err() {
             tracing::warn!("periodic work is still running, stopping without it");

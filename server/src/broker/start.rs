@@ -79,18 +79,21 @@ impl RunningBroker {
         } = log_dirs;
         check_roles(&config.current().quorum)?;
         let logs = Arc::new(manager);
-        let metadata = recover_metadata(&logs, &cluster_id, &config.current())?;
-        let image = Arc::clone(metadata.image());
-        let id = BrokerId(config.current().node_id);
-        let current = apply_dynamic_config(&config, &image, id);
-
+        let current = config.current();
         let network_metrics = Arc::new(NetworkMetrics::default());
-        // Bound before anything is loaded: a port in use is known at once, and the registration tells the real ports.
+        // Bound before any log is opened: with a port in use nothing has changed on disk, and the registration tells
+        // the real ports.
         let mut server = SocketServer::bind(
             &current.network_listeners(),
             current.network(),
             Arc::clone(&network_metrics),
         )?;
+        let metadata = recover_metadata(&logs, &cluster_id, &current)?;
+        let image = Arc::clone(metadata.image());
+        let id = BrokerId(current.node_id);
+        let current = apply_dynamic_config(&config, &image, id);
+        server.settings().replace(current.network());
+        logs.set_cleaner_io_max_bytes_per_second(current.log_cleaner_io_max_bytes_per_second);
         let replicas = ReplicaManager::new(id, Arc::clone(&logs), current.topic_defaults.clone());
         let replicas = Arc::new(replicas);
         replicas.load(&image, now_ms());
@@ -206,7 +209,7 @@ fn own_voter(id: BrokerId, listeners: &[Arc<Listener>]) -> QuorumVoter {
     }
 }
 
-/// Opens and replays the metadata log.
+/// Opens and replays the metadata log. When it cannot be used, the directories are left as they were found.
 fn recover_metadata(
     logs: &LogManager,
     cluster_id: &str,
@@ -223,7 +226,12 @@ fn recover_metadata(
         log_config,
         now_ms(),
     )?;
-    Ok(MetadataReplica::open(log, cluster_id)?)
+    MetadataReplica::open(log, cluster_id).map_err(|error| {
+        if let Err(error) = logs.leave_unchanged() {
+            tracing::warn!(%error, "the next start will recover the logs");
+        }
+        error.into()
+    })
 }
 
 /// What this run of the broker registers with.
@@ -330,6 +338,9 @@ fn subscribers(
             if now.topic_defaults != before.topic_defaults {
                 replicas.set_log_defaults(image, now.topic_defaults.clone());
             }
+            replicas
+                .logs()
+                .set_cleaner_io_max_bytes_per_second(now.log_cleaner_io_max_bytes_per_second);
             network.replace(now.network());
         })
     };

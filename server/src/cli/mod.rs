@@ -9,10 +9,11 @@ mod start;
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::config;
 
@@ -86,11 +87,51 @@ enum LogFormat {
 
 /// Runs the command that these arguments (with the program's name first) ask for; gives the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match Arguments::parse_from(with_default_command(arguments)).command {
+    match parse(arguments)
+        .unwrap_or_else(|error| error.exit())
+        .command
+    {
         Command::Start(arguments) => start::start(&arguments),
         Command::Cluster(arguments) => cluster::cluster(&arguments),
         Command::ConfigDocs => print(&config::markdown()),
     }
+}
+
+fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
+    let arguments = with_default_command(arguments);
+    let first = arguments.get(1).map(PathBuf::from);
+    Arguments::try_parse_from(arguments).map_err(|error| match first {
+        Some(first)
+            if error.kind() == ErrorKind::InvalidSubcommand && looks_like_a_file(&first) =>
+        {
+            let first = first.display();
+            let text = format!(
+                "'{first}' is no command; to start with this file: highwater start {first}"
+            );
+            Arguments::command().error(ErrorKind::InvalidSubcommand, text)
+        }
+        _ => error,
+    })
+}
+
+fn looks_like_a_file(path: &Path) -> bool {
+    path.is_file()
+        || path
+            .extension()
+            .is_some_and(|extension| extension == "properties")
+}
+
+/// An error with all its causes, each of them once: the texts of most errors have their cause in them.
+fn in_full(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 /// Puts `start` in where no command is given: `highwater --override a=b` starts too.
@@ -122,14 +163,11 @@ fn print(text: &str) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     fn parse(arguments: &[&str]) -> Result<Command, String> {
         let arguments = std::iter::once("highwater").chain(arguments.iter().copied());
-        let arguments = with_default_command(arguments.map(OsString::from));
-        Arguments::try_parse_from(arguments)
+        super::parse(arguments.map(OsString::from))
             .map(|arguments| arguments.command)
             .map_err(|error| error.to_string())
     }
@@ -171,5 +209,27 @@ mod tests {
                 .contains("start")
         );
         assert!(parse(&["start", "--no-such-option"]).is_err());
+    }
+
+    #[test]
+    fn a_file_without_a_command_is_pointed_at_start() {
+        for file in ["no/such/server.properties", "Cargo.toml"] {
+            let error = parse(&[file]).expect_err("no command");
+            assert!(
+                error.contains(&format!("highwater start {file}\n")),
+                "{error}"
+            );
+        }
+        let error = parse(&["strat"]).expect_err("no such command");
+        assert!(!error.contains("highwater start strat"), "{error}");
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = std::io::Error::other("disk gone");
+        let error = anyhow::Error::new(highwater_storage::StorageError::io("open", "/x", cause));
+        assert_eq!(in_full(&error), "open /x: disk gone");
+        let error = error.context("cannot start");
+        assert_eq!(in_full(&error), "cannot start: open /x: disk gone");
     }
 }

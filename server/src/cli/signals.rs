@@ -1,9 +1,15 @@
 //! Signals that end the broker.
 
 use std::io;
+use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+/// A signal that comes sooner after the one that began the stop is part of it: `timeout` and terminals send one to the
+/// process and one to its group, a moment apart.
+const ON_PURPOSE_AFTER: Duration = Duration::from_secs(1);
 
 /// The signals that end the broker: SIGTERM, SIGINT and SIGHUP, as for Apache Kafka.
 pub(super) struct StopSignals {
@@ -46,6 +52,20 @@ impl StopSignals {
             _ = self.interrupt.recv() => Received { name: "SIGINT", number: 2 },
             _ = self.hang_up.recv() => Received { name: "SIGHUP", number: 1 },
             () = end_of(&mut self.stdin) => Received { name: "the end of stdin", number: 15 },
+        }
+    }
+
+    /// The next one that somebody sent who has seen that the broker is stopping: at least a second after `stopping_since`.
+    pub(super) async fn next_on_purpose(&mut self, stopping_since: Instant) -> Received {
+        loop {
+            let received = self.next().await;
+            if stopping_since.elapsed() >= ON_PURPOSE_AFTER {
+                return received;
+            }
+            tracing::info!(
+                signal = received.name,
+                "already stopping; a signal a second after the first ends the broker at once"
+            );
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::ready::Ready;
 use super::signals::StopSignals;
-use super::{FAILURE, StartArguments, logging, runtime};
+use super::{FAILURE, StartArguments, in_full, logging, runtime};
 use crate::broker::RunningBroker;
 use crate::config::{BrokerConfig, ConfigNotice, DynamicConfig, StaticConfig};
 use crate::log_dirs;
@@ -24,7 +24,7 @@ pub(super) fn start(arguments: &StartArguments) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // Nothing is left to tell it to when stderr is gone.
-            let _ = writeln!(std::io::stderr().lock(), "highwater: {error:#}");
+            let _ = writeln!(std::io::stderr().lock(), "highwater: {}", in_full(&error));
             ExitCode::from(FAILURE)
         }
     }
@@ -98,6 +98,7 @@ async fn serve(
     tell_ready(&current, &running, &web, &cluster_id, began.elapsed());
 
     let received = signals.next().await;
+    let stopping_since = tokio::time::Instant::now();
     tracing::info!(signal = received.name, "stopping");
     web.stop();
     tokio::select! {
@@ -106,7 +107,7 @@ async fn serve(
             tracing::info!("stopped");
             Ok(ExitCode::SUCCESS)
         }
-        again = signals.next() => {
+        again = signals.next_on_purpose(stopping_since) => {
             tracing::warn!(signal = again.name, "stopping at once, the next start will recover");
             // No destructor runs and no thread is waited for, as if the signal had ended the process.
             std::process::exit(128 + i32::from(again.number))

@@ -82,6 +82,7 @@ broker_config! {
     log_flush_offset_checkpoint_interval_ms: i32 = "log.flush.offset.checkpoint.interval.ms",
     log_flush_start_offset_checkpoint_interval_ms: i32 = "log.flush.start.offset.checkpoint.interval.ms",
     log_cleaner_enable: bool = "log.cleaner.enable",
+    log_cleaner_io_max_bytes_per_second: f64 = "log.cleaner.io.max.bytes.per.second",
     log_cleaner_dedupe_buffer_size: i64 = "log.cleaner.dedupe.buffer.size",
     log_cleaner_backoff_ms: i64 = "log.cleaner.backoff.ms",
 

@@ -231,7 +231,8 @@ fn values_that_contradict_are_refused() {
 
 #[test]
 fn keys_that_may_change_at_run_time_are_followed_at_run_time() {
-    const FOLLOWED_BY_THE_NETWORK: [&str; 3] = [
+    const FOLLOWED_BY_A_PART: [&str; 4] = [
+        "log.cleaner.io.max.bytes.per.second",
         "max.connections",
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",
@@ -241,7 +242,7 @@ fn keys_that_may_change_at_run_time_are_followed_at_run_time() {
         .flat_map(|key| key.synonyms.iter().map(|synonym| synonym.name))
         .collect();
     for key in keys::all().filter(|key| key.support == Support::Active) {
-        let followed = synonyms.contains(&key.name) || FOLLOWED_BY_THE_NETWORK.contains(&key.name);
+        let followed = synonyms.contains(&key.name) || FOLLOWED_BY_A_PART.contains(&key.name);
         let dynamic = key.update_mode != UpdateMode::ReadOnly;
         assert!(
             !dynamic || followed,
@@ -284,4 +285,18 @@ fn the_metadata_log_lies_in_the_first_data_directory() {
         error.contains("the metadata log lies in the first of log.dirs"),
         "{error}"
     );
+}
+
+#[test]
+fn the_rate_of_the_cleaner_reaches_the_logs() {
+    const KEY: &str = "log.cleaner.io.max.bytes.per.second";
+    let rate = |entries: &[(&str, &str)]| {
+        config(entries).map(|config| config.log_manager().cleaner_io_max_bytes_per_second)
+    };
+    assert_eq!(rate(&[]), Ok(f64::MAX));
+    assert_eq!(rate(&[(KEY, "1.5e6")]), Ok(1_500_000.0));
+    for bad in ["0", "-1", "0.5", "fast"] {
+        let error = rate(&[(KEY, bad)]).expect_err(bad);
+        assert!(error.contains(KEY), "{error}");
+    }
 }

@@ -68,6 +68,15 @@ macro_rules! from_integer {
 
 from_integer!(i16, i32, i64, usize);
 
+impl FromValue for f64 {
+    fn from_value(value: ConfigValue) -> Option<Self> {
+        match value {
+            ConfigValue::Real(number) => Some(number),
+            _ => None,
+        }
+    }
+}
+
 impl FromValue for bool {
     fn from_value(value: ConfigValue) -> Option<Self> {
         match value {

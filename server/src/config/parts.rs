@@ -94,6 +94,7 @@ impl BrokerConfig {
             cleaner_enabled: self.log_cleaner_enable,
             cleaner_dedupe_buffer_bytes: usize::try_from(self.log_cleaner_dedupe_buffer_size)
                 .unwrap_or(usize::MAX),
+            cleaner_io_max_bytes_per_second: self.log_cleaner_io_max_bytes_per_second,
         }
     }
 }

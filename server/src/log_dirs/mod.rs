@@ -23,6 +23,15 @@ pub enum LogDirError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// A file lies where it should be, or on the way there.
+    #[error("cannot use the data directory {path}: {file} is a file, not a directory",
+        path = path.display(), file = file.display())]
+    File {
+        /// The directory.
+        path: PathBuf,
+        /// The file.
+        file: PathBuf,
+    },
     /// Something else than a broker keeps its files there.
     #[error(
         "{path} holds files (such as {example}) but no meta.properties, so it is no data directory of a broker: \
@@ -68,6 +77,16 @@ pub enum LogDirError {
         /// The id of both.
         id: TopicId,
     },
+    /// There are records, but nothing that says which topics they are of.
+    #[error(
+        "{partition} holds records, but __cluster_metadata-0, the log that tells the topics, is missing or empty in all \
+         of log.dirs: put it back, or name its directory in log.dirs too; to begin anew, use an empty directory",
+        partition = partition.display()
+    )]
+    MetadataLost {
+        /// The directory of one of the partitions.
+        partition: PathBuf,
+    },
     /// The cluster id asked for is not one.
     #[error(
         "'{0}' is no cluster id: 22 characters of URL-safe base64, as kafka-storage random-uuid prints, are expected"
@@ -110,6 +129,7 @@ pub fn open(
         found.push((path, properties));
     }
     let cluster_id = agree(&found, node_id, cluster_id)?;
+    refuse_lost_metadata(&manager)?;
     let mut directory_ids = Vec::with_capacity(found.len());
     let mut formatted = Vec::new();
     for (path, properties) in found {
@@ -152,9 +172,13 @@ pub fn new_cluster_id() -> String {
 }
 
 fn unusable(path: &Path, source: io::Error) -> LogDirError {
-    LogDirError::Unusable {
-        path: path.to_owned(),
-        source,
+    let path = path.to_owned();
+    match path.ancestors().find(|ancestor| ancestor.is_file()) {
+        Some(file) => LogDirError::File {
+            file: file.to_owned(),
+            path,
+        },
+        None => LogDirError::Unusable { path, source },
     }
 }
 
@@ -180,6 +204,17 @@ fn refuse_foreign_files(dir: &Path) -> Result<(), LogDirError> {
             path: dir.to_owned(),
             example,
         }),
+        None => Ok(()),
+    }
+}
+
+/// A node that begins with empty metadata owns no topic and would set every log aside.
+fn refuse_lost_metadata(manager: &LogManager) -> Result<(), LogDirError> {
+    if manager.has_metadata()? {
+        return Ok(());
+    }
+    match manager.find_records()? {
+        Some(partition) => Err(LogDirError::MetadataLost { partition }),
         None => Ok(()),
     }
 }

@@ -95,9 +95,9 @@ fn replicas(families: &mut Families<'_>, broker: &Broker) -> fmt::Result {
     let partitions = broker.replicas.partitions();
     let (mut led, mut under_replicated, mut under_min_isr, mut waiting) = (0, 0, 0, 0);
     for partition in &partitions {
-        let leadership = partition.leadership();
-        waiting += partition.high_watermark_watch().waiting();
-        if partition.check_leader(None).is_err() {
+        let leadership = partition.view();
+        waiting += partition.high_watermark_watch().waiting() + partition.log_end_watch().waiting();
+        if !leadership.is_leader() {
             continue;
         }
         let min_isr = partition.log().config().min_insync_replicas;

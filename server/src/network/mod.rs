@@ -1,6 +1,7 @@
 //! Sockets: listeners and their acceptors, connections, frames, and the order of responses.
 
 mod acceptor;
+pub mod client;
 mod connection;
 mod frame;
 mod listener;

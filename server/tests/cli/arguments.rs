@@ -71,6 +71,7 @@ fn a_bad_value_is_named_with_its_key_and_what_is_allowed() {
         "log.dirs=/proc/none",
     ]);
     assert!(error.contains("/proc/none"), "{error}");
+    assert_eq!(error.matches("os error").count(), 1, "{error}");
     assert!(refusal(&["start", "--log", "highwater=loud"]).contains("invalid log filter"));
 }
 
@@ -109,12 +110,15 @@ fn a_directory_that_cannot_be_used_is_named() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("file");
     fs::write(&file, "").expect("written");
-    let override_ = format!("log.dirs={}", file.display());
-    let error = refusal(&["start", "--override", &override_]);
-    assert!(
-        error.contains("cannot use the data directory ") && error.contains("/file: "),
-        "{error}"
-    );
+    for path in [file.clone(), file.join("data")] {
+        let override_ = format!("log.dirs={}", path.display());
+        let error = refusal(&["start", "--override", &override_]);
+        let (path, file) = (path.display(), file.display());
+        let expected = format!(
+            "highwater: cannot use the data directory {path}: {file} is a file, not a directory\n"
+        );
+        assert_eq!(error, expected);
+    }
     let override_ = format!("log.dirs={}", dir.path().display());
     let error = refusal(&["start", "--override", &override_]);
     assert!(error.contains("no meta.properties"), "{error}");

@@ -100,6 +100,13 @@ impl Running {
         drop(self.child.stdin.take().expect("piped"));
     }
 
+    /// Stops it in order.
+    pub(crate) fn stop(mut self) {
+        self.signal("TERM");
+        let (status, log) = self.wait();
+        assert_eq!(status.code(), Some(0), "{log}");
+    }
+
     /// Waits for its end; gives the status and the log.
     pub(crate) fn wait(&mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("waited for");

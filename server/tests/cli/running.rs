@@ -177,12 +177,54 @@ fn a_port_in_use_is_named_and_leaves_the_directory_usable() {
         &[&format!("listeners=PLAINTEXT://{address}")],
     ));
     assert!(error.contains(&address), "{error}");
+    // A data directory that was closed cleanly is so afterwards too.
+    Running::start(start_in(dir.path(), &[])).stop();
+    let refusals = [
+        format!("listeners=PLAINTEXT://{address}"),
+        format!("listeners=PLAINTEXT://127.0.0.1:0,OTHER://{address}"),
+    ];
+    for listeners in refusals {
+        let protocols = "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT";
+        let error = refused(start_in(dir.path(), &[&listeners, protocols]));
+        assert!(error.contains(&address), "{error}");
+        assert!(dir.path().join(".kafka_cleanshutdown").exists());
+    }
     let error = refused(start_in(
         dir.path(),
         &[&format!("http.listeners={address}")],
     ));
     assert!(error.contains(&address), "{error}");
+    assert!(dir.path().join(".kafka_cleanshutdown").exists());
     Running::start(start_in(dir.path(), &[]));
+}
+
+#[test]
+fn records_without_the_metadata_log_are_refused_and_left_as_they_are() {
+    let dir = tempfile::tempdir().expect("a directory");
+    Running::start(start_in(dir.path(), &[])).stop();
+    let metadata = dir.path().join("__cluster_metadata-0");
+    let elsewhere = dir.path().join("elsewhere");
+    fs::rename(&metadata, &elsewhere).expect("moved");
+    let partition = dir.path().join("t-0");
+    fs::create_dir(&partition).expect("made");
+    let log = partition.join("00000000000000000000.log");
+    fs::write(&log, "records").expect("written");
+    let refused_start = || {
+        let error = refused(start_in(dir.path(), &[]));
+        assert!(
+            error.contains("/t-0 holds records, but __cluster_metadata-0,"),
+            "{error}"
+        );
+        assert_eq!(fs::read(&log).expect("read"), b"records");
+        assert!(dir.path().join(".kafka_cleanshutdown").exists());
+    };
+    refused_start();
+    fs::create_dir(&metadata).expect("made");
+    fs::write(metadata.join("00000000000000000000.log"), "").expect("written");
+    refused_start();
+    fs::remove_dir_all(&metadata).expect("removed");
+    fs::rename(&elsewhere, &metadata).expect("moved back");
+    Running::start(start_in(dir.path(), &[])).stop();
 }
 
 #[test]
@@ -237,11 +279,29 @@ fn stalled_client(address: &str) -> TcpStream {
 }
 
 #[test]
+fn two_signals_a_moment_apart_are_one_stop() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut running = Running::start(start_in(dir.path(), &[]));
+    // Keeps it busy with stopping for seconds.
+    let _stalled = stalled_client(&running.address("PLAINTEXT://"));
+    // What `timeout` does: one to the process, one to its group.
+    running.signal("TERM");
+    running.signal("TERM");
+    running.signal("INT");
+    let (status, log) = running.wait();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(!log.contains("stopping at once"), "{log}");
+    assert!(dir.path().join(".kafka_cleanshutdown").exists());
+}
+
+#[test]
 fn a_second_signal_ends_it_at_once() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut running = Running::start(start_in(dir.path(), &[]));
     let _stalled = stalled_client(&running.address("PLAINTEXT://"));
     running.signal("TERM");
+    // Sooner it would be taken for a part of the first.
+    std::thread::sleep(std::time::Duration::from_millis(1200));
     running.signal("INT");
     let (status, log) = running.wait();
     assert!(matches!(status.code(), Some(130 | 143)), "{status}: {log}");

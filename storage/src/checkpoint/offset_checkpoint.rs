@@ -141,6 +141,7 @@ fn parse_line(line: &str) -> Option<(TopicPartition, i64)> {
     let partition = fields.next()?.parse().ok()?;
     let offset = fields.next()?.parse().ok()?;
     match fields.next() {
+        None if offset < 0 => None,
         None => Some((TopicPartition::new(topic, partition), offset)),
         Some(_) => None,
     }
@@ -176,7 +177,13 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let tp = TopicPartition::new("a", 0);
         assert_eq!(OffsetCheckpoint::open(dir.path(), "absent").get(&tp), None);
-        for text in ["1\n0\n", "0\n2\na 0 5\n", "0\n1\na 0\n", "0\n1\na 0 5 6\n"] {
+        for text in [
+            "1\n0\n",
+            "0\n2\na 0 5\n",
+            "0\n1\na 0\n",
+            "0\n1\na 0 -5\n",
+            "0\n1\na 0 5 6\n",
+        ] {
             std::fs::write(dir.path().join("x"), text).expect("written");
             assert!(read(&dir.path().join("x")).is_err(), "{text:?}");
             assert_eq!(OffsetCheckpoint::open(dir.path(), "x").get(&tp), None);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::mapped_file::{FileMap, MappedFile, is_resident};
+use crate::mapped_file::{FileMap, MappedFile, SyncError, is_resident, unless_absent};
 
 /// This many new entries are kept in memory before they are written together.
 const PENDING_ENTRIES: usize = 64;
@@ -255,12 +255,9 @@ impl<E: Entry> SparseIndex<E> {
     }
 
     /// Writes what is only in memory and forces the file to disk.
-    pub(crate) fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self) -> Result<(), SyncError> {
         self.write_pending()?;
-        match self.file.sync() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        }
+        unless_absent(self.file.sync())
     }
 
     /// To be called before the path is given to another file; see [`MappedFile::retire`].

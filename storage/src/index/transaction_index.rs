@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::mapped_file::MappedFile;
+use crate::mapped_file::{MappedFile, SyncError, unless_absent};
 
 const VERSION: i16 = 0;
 const ENTRY_BYTES: usize = 34;
@@ -218,7 +218,7 @@ impl TransactionIndex {
     }
 
     /// Forces the file to disk, if there is one.
-    pub(crate) fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self) -> Result<(), SyncError> {
         let mut state = self.state.lock();
         self.write(&mut state)?;
         if state
@@ -228,10 +228,7 @@ impl TransactionIndex {
         {
             return Ok(());
         }
-        match self.file.sync() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        }
+        unless_absent(self.file.sync())
     }
 
     /// Closes the file and forgets what can be read again.

@@ -22,6 +22,7 @@ use crate::segment::{
 };
 
 use super::Log;
+use super::throttle::{Stopped, Throttle};
 
 /// What is written together.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
@@ -46,9 +47,18 @@ pub(crate) enum CompactionError {
     /// The segments changed meanwhile; another pass may succeed.
     #[error("the segments have changed during the pass")]
     Outdated,
+    /// The broker stops.
+    #[error("the broker stops")]
+    Stopped,
     /// The disk said no; another pass may succeed.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+impl From<Stopped> for CompactionError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
 }
 
 impl Log {
@@ -116,11 +126,12 @@ impl Log {
         Ok(offset)
     }
 
-    /// One pass, with at most `map_bytes` for the keys.
+    /// One pass, with at most `map_bytes` for the keys, reading and writing as fast as `throttle` allows.
     pub(crate) fn compact(
         &self,
         filth: &Filth,
         map_bytes: usize,
+        throttle: &Throttle,
         now_ms: i64,
     ) -> Result<(), CompactionError> {
         let config = self.config.load_full();
@@ -130,7 +141,13 @@ impl Log {
         let segments = self.segments.load_full();
         let aborted = aborted_transactions(&segments)?;
         let mut map = OffsetMap::new(map_bytes);
-        self.note_keys(&segments, filth, limits, &aborted, &mut map)?;
+        let notes = KeyNotes {
+            filth,
+            limits,
+            aborted: &aborted,
+            throttle,
+        };
+        notes.take(&segments, &mut map)?;
         let end_offset = map.latest_offset() + 1;
         if end_offset <= filth.first_dirty_offset {
             return Err(CompactionError::Damaged(
@@ -149,6 +166,7 @@ impl Log {
             rules,
             transactions: TransactionFilter::new(aborted),
             map,
+            throttle,
         };
         let before = self.size_in_bytes();
         for group in groups(&segments, end_offset, &config) {
@@ -163,37 +181,48 @@ impl Log {
         );
         Ok(())
     }
+}
 
-    fn note_keys(
-        &self,
-        segments: &SegmentList,
-        filth: &Filth,
-        limits: DecompressLimits,
-        aborted: &[AbortedTxn],
-        map: &mut OffsetMap,
-    ) -> Result<(), CompactionError> {
-        let start = filth.first_dirty_offset;
+/// The first half of a pass: the latest offset of each key of the dirty part.
+struct KeyNotes<'a> {
+    filth: &'a Filth,
+    limits: DecompressLimits,
+    aborted: &'a [AbortedTxn],
+    throttle: &'a Throttle,
+}
+
+impl KeyNotes<'_> {
+    /// Fills `map` as far as it goes.
+    fn take(&self, segments: &SegmentList, map: &mut OffsetMap) -> Result<(), CompactionError> {
+        let start = self.filth.first_dirty_offset;
+        let first_uncleanable_offset = self.filth.first_uncleanable_offset;
         let mut transactions = TransactionFilter::new(
-            aborted
+            self.aborted
                 .iter()
                 .copied()
                 .filter(|txn| txn.last_offset >= start),
         );
         for segment in &segments.as_slice()[segments.floor(start)..] {
-            if segment.base_offset() >= filth.first_uncleanable_offset {
+            if segment.base_offset() >= first_uncleanable_offset {
                 break;
             }
             let mut is_over = false;
+            let mut paid = Ok(());
             let end = segment.scan(0, segment.size(), |_, header, bytes| {
-                is_over = header.base_offset >= filth.first_uncleanable_offset;
+                is_over = header.base_offset >= first_uncleanable_offset;
                 if is_over || header.last_offset() < start {
                     return if is_over { Err(String::new()) } else { Ok(()) };
                 }
-                let fits = index_batch(header, bytes, start, limits, &mut transactions, map)
+                paid = self.throttle.pay(bytes.len());
+                if paid.is_err() {
+                    return Err(String::new());
+                }
+                let fits = index_batch(header, bytes, start, self.limits, &mut transactions, map)
                     .map_err(|error| error.to_string())?;
                 is_over = !fits;
                 if fits { Ok(()) } else { Err(String::new()) }
             })?;
+            paid?;
             if is_over {
                 break;
             }
@@ -212,6 +241,7 @@ struct Pass<'a> {
     rules: CompactionRules,
     transactions: TransactionFilter,
     map: OffsetMap,
+    throttle: &'a Throttle,
 }
 
 impl Pass<'_> {
@@ -231,7 +261,9 @@ impl Pass<'_> {
             &config,
         )?;
         let result = self.fill(&new, group).and_then(|()| self.swap(&new, group));
-        if result.is_err() {
+        if result.is_ok() {
+            self.remove_snapshots_of(&group[1..]);
+        } else {
             for kind in LOG_FIRST {
                 let name = file_name(first.base_offset(), kind);
                 let _ = std::fs::remove_file(self.log.dir.join(format!("{name}{CLEANED_SUFFIX}")));
@@ -241,10 +273,11 @@ impl Pass<'_> {
     }
 
     fn fill(&mut self, new: &Segment, group: &[Arc<Segment>]) -> Result<(), CompactionError> {
-        let mut output = Output::new(new, self.config.index_interval_bytes);
+        let mut output = Output::new(new, self.config.index_interval_bytes, self.throttle);
         for segment in group {
             let end = segment.scan(0, segment.size(), |_, header, bytes| {
                 let (rules, map) = (&self.rules, &self.map);
+                output.pay_for(bytes)?;
                 let compacted = compact_batch(header, bytes, rules, &mut self.transactions, map)
                     .map_err(|error| error.to_string())?;
                 match compacted {
@@ -254,7 +287,7 @@ impl Pass<'_> {
                 }
             })?;
             if let Some(error) = output.error.take() {
-                return Err(error.into());
+                return Err(error);
             }
             if let Some(damage) = end.damage {
                 return Err(damaged(segment, end.position, &damage));
@@ -269,7 +302,12 @@ impl Pass<'_> {
         {
             tracing::debug!(segment = %new.path().display(), %error, "cannot keep the time of a compacted segment");
         }
-        new.sync()?;
+        // After an error the new files go, and the old ones are as they were.
+        self.log
+            .log_dir
+            .disk()
+            .sync(new)
+            .map_err(|error| StorageError::io("flush", new.path(), error.into_source()))?;
         new.close();
         Ok(())
     }
@@ -304,6 +342,14 @@ impl Pass<'_> {
         log.segments.store(Arc::new(SegmentList::new(list)));
         Ok(())
     }
+
+    /// Unlinks the producer snapshots where these segments began, which are no segment's beginning any more.
+    fn remove_snapshots_of(&self, gone: &[Arc<Segment>]) {
+        let is_of = |offset| gone.iter().any(|segment| segment.base_offset() == offset);
+        if !gone.is_empty() {
+            self.log.remove_snapshots(is_of);
+        }
+    }
 }
 
 /// A segment that is being written.
@@ -312,19 +358,35 @@ struct Output<'a> {
     buffer: Vec<u8>,
     index_builder: IndexBuilder,
     index_interval_bytes: u32,
-    /// Set when `push` has failed for a reason of the disk.
-    error: Option<StorageError>,
+    throttle: &'a Throttle,
+    /// Set when the pass ends for another reason than a batch.
+    error: Option<CompactionError>,
 }
 
 impl<'a> Output<'a> {
-    fn new(segment: &'a Segment, index_interval_bytes: u32) -> Self {
+    fn new(segment: &'a Segment, index_interval_bytes: u32, throttle: &'a Throttle) -> Self {
         Self {
             segment,
             buffer: Vec::new(),
             index_builder: IndexBuilder::new(),
             index_interval_bytes,
+            throttle,
             error: None,
         }
+    }
+
+    /// Waits for as long as reading a batch should have taken.
+    fn pay_for(&mut self, batch: &[u8]) -> Result<(), String> {
+        let paid = self.throttle.pay(batch.len());
+        self.note(paid.map_err(CompactionError::from))
+    }
+
+    fn note(&mut self, result: Result<(), CompactionError>) -> Result<(), String> {
+        result.map_err(|error| {
+            let text = error.to_string();
+            self.error = Some(error);
+            text
+        })
     }
 
     fn push(&mut self, batch: &[u8]) -> Result<(), String> {
@@ -342,30 +404,28 @@ impl<'a> Output<'a> {
         }
         self.buffer.extend_from_slice(batch);
         if self.buffer.len() >= WRITE_BUFFER_BYTES {
-            self.write().map_err(|error| {
-                let text = error.to_string();
-                self.error = Some(error);
-                text
-            })?;
+            let written = self.write();
+            self.note(written)?;
         }
         Ok(())
     }
 
-    fn write(&mut self) -> Result<(), StorageError> {
+    fn write(&mut self) -> Result<(), CompactionError> {
         self.segment
             .write_at_end(&mut [IoSlice::new(&self.buffer)])?;
         self.segment
             .publish_size(self.segment.size() + self.buffer.len() as u32);
+        let paid = self.throttle.pay(self.buffer.len());
         self.buffer.clear();
-        Ok(())
+        Ok(paid?)
     }
 
-    fn finish(mut self) -> Result<(), StorageError> {
+    fn finish(mut self) -> Result<(), CompactionError> {
         self.write()?;
         if let Some(max) = self.index_builder.max_timestamp() {
             self.segment.time_index.maybe_append(max);
         }
-        self.segment.write_pending()
+        Ok(self.segment.write_pending()?)
     }
 }
 

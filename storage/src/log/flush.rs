@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::errors::StorageError;
 use crate::log_config::LogConfig;
+use crate::mapped_file::SyncError;
 use crate::segment::Segment;
 
 use super::Log;
@@ -13,7 +14,8 @@ impl Log {
     /// Forces everything to disk and moves the recovery point to the log's end.
     ///
     /// # Errors
-    /// When the disk says no; the recovery point has not moved then.
+    /// When the disk says no; the recovery point has not moved then. If the system tried and failed, the log is
+    /// offline from then on, see [`Log::failure`].
     pub fn flush(&self) -> Result<(), StorageError> {
         self.flush_below(self.log_end_offset())
     }
@@ -24,6 +26,7 @@ impl Log {
             return Ok(());
         }
         let _flushing = self.flushing.lock();
+        self.check_sound()?;
         let recovery_point = self.recovery_point();
         if recovery_point >= offset {
             return Ok(());
@@ -53,10 +56,7 @@ impl Log {
             .filter(|segment| segment.base_offset() < to)
             .collect();
         for segment in &flushed {
-            segment.sync().inspect_err(|error| {
-                tracing::error!(topic_partition = %self.topic_partition, %error, "flush failed");
-                self.log_dir.note_error(error);
-            })?;
+            self.sync(segment)?;
         }
         if self.epochs.read().is_flush_due() {
             self.epochs.write().flush()?;
@@ -79,10 +79,36 @@ impl Log {
         Ok(())
     }
 
+    /// Forces a segment to disk. If the system tries and fails, nobody knows what is on disk and no later success would
+    /// tell: nothing more is taken or given, and the next start looks at everything from the recovery point on.
+    fn sync(&self, segment: &Segment) -> Result<(), StorageError> {
+        let failed = |error| StorageError::io("flush", segment.path(), error);
+        let error = match self.log_dir.disk().sync(segment) {
+            Ok(()) => return Ok(()),
+            Err(SyncError::NotTried(error)) => {
+                let error = failed(error);
+                tracing::error!(topic_partition = %self.topic_partition, %error, "flush failed, trying again later");
+                error
+            }
+            Err(SyncError::Failed(error)) => {
+                let error = failed(error);
+                tracing::error!(
+                    topic_partition = %self.topic_partition, %error, recovery_point = self.recovery_point(),
+                    "flush failed, what was written may be lost: the log is offline until a restart"
+                );
+                // The first failure is the one that counts.
+                let _ = self.failure.set(error.clone());
+                error
+            }
+        };
+        self.log_dir.note_error(&error);
+        Err(error)
+    }
+
     /// The sweep: flushes what `flush.ms` makes due, and segments that were rolled; builds damaged indexes again;
     /// closes files that were not used since the last sweep.
     pub(crate) fn sweep(&self, now_ms: i64) -> Result<(), StorageError> {
-        if self.is_closed.load(Ordering::Acquire) {
+        if self.check_open().is_err() {
             return Ok(());
         }
         let config = self.config.load_full();
@@ -149,6 +175,7 @@ impl Log {
         if self.is_closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        self.check_sound().inspect_err(|_| self.close_files())?;
         {
             let mut writer = self.writer.lock();
             let active = self.active_segment()?;

@@ -9,6 +9,7 @@
 mod append;
 mod compaction;
 mod flush;
+mod holes;
 mod lookup;
 mod open;
 mod producers;
@@ -16,12 +17,13 @@ mod read;
 mod recovery;
 mod retention;
 mod roll;
+mod throttle;
 mod truncate;
 mod types;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
@@ -39,6 +41,7 @@ pub use crate::index::AbortedTxn;
 pub(crate) use compaction::{CompactionError, Filth};
 pub(crate) use open::OpenLog;
 use roll::RollClock;
+pub(crate) use throttle::Throttle;
 pub use types::{AppendInfo, AppendOrigin, LogRead, ProducerStateView, TimestampedOffset};
 
 /// `first_unstable_offset` when no transaction is open.
@@ -64,6 +67,8 @@ pub struct Log {
     /// Whether a segment may have an open descriptor or map.
     has_open_files: AtomicBool,
     is_closed: AtomicBool,
+    /// Why the log is offline: it could not be forced to disk.
+    failure: OnceLock<StorageError>,
     epochs: RwLock<LeaderEpochCache>,
     /// One flush at a time; those who wait find their work done.
     flushing: Mutex<()>,
@@ -253,11 +258,27 @@ impl Log {
             .ok_or_else(|| StorageError::corrupt(&self.dir, "no segment"))
     }
 
+    /// Why the log is offline, if it is: forcing it to disk failed, so that what was appended may be lost. Only the next
+    /// start brings it back.
+    pub fn failure(&self) -> Option<&StorageError> {
+        self.failure.get()
+    }
+
     fn check_open(&self) -> Result<(), StorageError> {
         if self.is_closed.load(Ordering::Acquire) {
             Err(StorageError::Closed(self.topic_partition.clone()))
         } else {
-            Ok(())
+            self.check_sound()
+        }
+    }
+
+    fn check_sound(&self) -> Result<(), StorageError> {
+        match self.failure() {
+            None => Ok(()),
+            Some(failure) => Err(StorageError::Offline {
+                topic_partition: self.topic_partition.clone(),
+                reason: failure.to_string(),
+            }),
         }
     }
 
@@ -278,4 +299,4 @@ impl Log {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

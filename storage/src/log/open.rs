@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
@@ -14,13 +14,14 @@ use crate::index::AbortedTxn;
 use crate::leader_epoch_cache::LeaderEpochCache;
 use crate::log_config::LogConfig;
 use crate::log_manager::LogDir;
-use crate::producer_state::ProducerStateManager;
+use crate::producer_state::{ProducerStateManager, snapshot_file};
 use crate::segment::{
     CLEANED_SUFFIX, DELETED_SUFFIX, INDEX_SUFFIX, LOG_LAST, LOG_SUFFIX, SWAP_SUFFIX, Segment,
     SegmentList, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX, base_offset_of, file_name,
 };
 use crate::types::{LeaderEpoch, TopicPartition};
 
+use super::holes::report_holes;
 use super::producers::{Replay, aborted};
 use super::recovery::{Tail, Trust, recover_segment};
 use super::roll::RollClock;
@@ -52,6 +53,7 @@ struct Listing {
     indexes: BTreeSet<i64>,
     time_indexes: BTreeSet<i64>,
     txn_indexes: BTreeSet<i64>,
+    snapshots: BTreeSet<i64>,
     has_epochs: bool,
     has_metadata: bool,
     swapped_logs: BTreeSet<i64>,
@@ -74,6 +76,8 @@ impl Listing {
                 listing.time_indexes.insert(base_offset);
             } else if let Some(base_offset) = base_offset_of(name, TXN_INDEX_SUFFIX) {
                 listing.txn_indexes.insert(base_offset);
+            } else if let Some(offset) = snapshot_file::snapshot_offset(name) {
+                listing.snapshots.insert(offset);
             } else if name == LEADER_EPOCH_CHECKPOINT {
                 listing.has_epochs = true;
             } else if name == PARTITION_METADATA {
@@ -91,6 +95,19 @@ impl Listing {
         }
         Ok(listing)
     }
+
+    /// The snapshots where no segment begins, as a compaction leaves them that was cut short. The newest one counts as
+    /// such only if it does not lie behind all segments: a clean stop writes one there.
+    fn stray_snapshots(&self) -> impl Iterator<Item = i64> {
+        let at_end = self
+            .snapshots
+            .last()
+            .filter(|newest| self.logs.last() < Some(newest));
+        let strays = self.snapshots.difference(&self.logs);
+        strays
+            .filter(move |offset| Some(*offset) != at_end)
+            .copied()
+    }
 }
 
 fn remove(path: &Path) -> Result<(), StorageError> {
@@ -104,7 +121,7 @@ fn remove(path: &Path) -> Result<(), StorageError> {
 
 impl OpenLog {
     /// Opens the log, which makes its directory's files fit each other; makes a first segment where there is none.
-    pub(crate) fn open(self) -> Result<Log, StorageError> {
+    pub(crate) fn open(mut self) -> Result<Log, StorageError> {
         let dir: Arc<Path> = Arc::from(self.dir.as_path());
         let mut listing = Listing::of(&dir)?;
         self.finish_swaps(&mut listing)?;
@@ -120,8 +137,27 @@ impl OpenLog {
                 remove(&dir.join(file_name(*base_offset, suffix)))?;
             }
         }
+        for offset in listing.stray_snapshots() {
+            remove(&dir.join(snapshot_file::snapshot_file_name(offset)))?;
+        }
         let mut epochs = LeaderEpochCache::open(&dir)?;
-        let (segments, tail) = self.load_segments(&dir, &listing, &mut epochs)?;
+        let (mut segments, mut tail) = self.load_segments(&dir, &listing, &mut epochs)?;
+        if tail.next_offset < self.recovery_point {
+            tracing::warn!(
+                topic_partition = %self.topic_partition, log_end_offset = tail.next_offset,
+                recovery_point = self.recovery_point,
+                "the log ends before its recovery point: records that were on disk are gone, or the checkpoint is \
+                 wrong; checking the whole log"
+            );
+            self.log_dir
+                .recovery_points
+                .lower(&self.topic_partition, tail.next_offset)?;
+            (self.was_clean, self.recovery_point) = (false, 0);
+            drop(segments);
+            listing = Listing::of(&dir)?;
+            (segments, tail) = self.load_segments(&dir, &listing, &mut epochs)?;
+        }
+        self.report_holes(&segments);
         let topic_id = if listing.has_metadata {
             self.read_topic_id()?
         } else {
@@ -132,6 +168,14 @@ impl OpenLog {
             rebuild_epochs(&segments, &mut epochs)?;
         }
         self.assemble(dir, topic_id, segments, tail, epochs)
+    }
+
+    fn report_holes(&self, segments: &[Segment]) {
+        if self.config.cleanup_policy.compact {
+            return;
+        }
+        let compacted = self.log_dir.cleaner_offsets.get(&self.topic_partition);
+        report_holes(&self.topic_partition, segments, compacted.unwrap_or(0));
     }
 
     fn read_topic_id(&self) -> Result<Option<crate::types::TopicId>, StorageError> {
@@ -281,7 +325,8 @@ impl OpenLog {
         let log_end_offset = tail.next_offset;
         if log_start_offset > log_end_offset {
             // Records were deleted up to an offset that the log lost in a crash; it goes on from there.
-            return self.start_over(&dir, topic_id, segments, log_start_offset, epochs);
+            let ends = (log_start_offset, log_end_offset);
+            return self.start_over(&dir, topic_id, segments, ends, epochs);
         }
         let segments = SegmentList::new(segments.into_iter().map(Arc::new).collect());
         let mut producers = ProducerStateManager::new(self.topic_partition.clone());
@@ -311,6 +356,7 @@ impl OpenLog {
             has_unreplicated_txns: AtomicBool::new(false),
             has_open_files: AtomicBool::new(true),
             is_closed: AtomicBool::new(false),
+            failure: OnceLock::new(),
             epochs: RwLock::new(epochs),
             flushing: Mutex::new(()),
             writer: Mutex::new(Writer {
@@ -332,11 +378,11 @@ impl OpenLog {
         dir: &Arc<Path>,
         topic_id: Option<crate::types::TopicId>,
         segments: Vec<Segment>,
-        log_start_offset: i64,
+        (log_start_offset, log_end_offset): (i64, i64),
         mut epochs: LeaderEpochCache,
     ) -> Result<Log, StorageError> {
         tracing::warn!(
-            topic_partition = %self.topic_partition, log_start_offset,
+            topic_partition = %self.topic_partition, log_start_offset, log_end_offset,
             "the log ends before its start offset, beginning anew there"
         );
         for segment in &segments {

@@ -10,33 +10,14 @@ use crate::segment::{Segment, SegmentList};
 use super::Log;
 
 impl Log {
-    /// Moves the log's start up (DeleteRecords, or a follower after its leader). On disk when it returns. Gives
-    /// the log's start; an offset below it changes nothing.
+    /// Moves the log's start up (DeleteRecords). On disk when it returns. Gives the log's start; an offset below it
+    /// changes nothing.
     ///
     /// # Errors
     /// [`StorageError::OffsetOutOfRange`] above the high watermark. When the disk says no, records below
     /// `offset` are not served any more but may be again after a crash.
     pub fn increment_log_start_offset(&self, offset: i64) -> Result<i64, StorageError> {
-        {
-            let mut writer = self.writer.lock();
-            self.check_open()?;
-            let high_watermark = self.high_watermark();
-            if offset > high_watermark {
-                return Err(StorageError::OffsetOutOfRange {
-                    topic_partition: self.topic_partition.clone(),
-                    offset,
-                    lowest: self.log_start_offset(),
-                    highest: high_watermark,
-                });
-            }
-            if offset > self.log_start_offset() {
-                self.log_start_offset.store(offset, Ordering::Release);
-                writer.producers.on_log_start_offset_incremented(offset);
-                self.publish_unstable_offset(&writer.producers, high_watermark);
-                self.epochs.write().truncate_from_start(offset);
-                tracing::info!(topic_partition = %self.topic_partition, offset, "moved the log start");
-            }
-        }
+        self.follow_log_start_offset(offset)?;
         let start = self.log_start_offset();
         let save = || {
             self.log_dir
@@ -57,6 +38,33 @@ impl Log {
             saved?;
         }
         Ok(start)
+    }
+
+    /// Moves the log's start up, as a follower does after its leader. The disk hears of it with the next
+    /// checkpoints; after a crash before that, the leader tells again. An offset below the start changes nothing.
+    ///
+    /// # Errors
+    /// [`StorageError::OffsetOutOfRange`] above the high watermark.
+    pub fn follow_log_start_offset(&self, offset: i64) -> Result<(), StorageError> {
+        let mut writer = self.writer.lock();
+        self.check_open()?;
+        let high_watermark = self.high_watermark();
+        if offset > high_watermark {
+            return Err(StorageError::OffsetOutOfRange {
+                topic_partition: self.topic_partition.clone(),
+                offset,
+                lowest: self.log_start_offset(),
+                highest: high_watermark,
+            });
+        }
+        if offset > self.log_start_offset() {
+            self.log_start_offset.store(offset, Ordering::Release);
+            writer.producers.on_log_start_offset_incremented(offset);
+            self.publish_unstable_offset(&writer.producers, high_watermark);
+            self.epochs.write().truncate_from_start(offset);
+            tracing::info!(topic_partition = %self.topic_partition, offset, "moved the log start");
+        }
+        Ok(())
     }
 
     /// Deletes what the settings say. Whether the log's start has moved.

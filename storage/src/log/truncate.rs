@@ -38,7 +38,8 @@ impl Log {
             self.cut_segments(&mut writer, offset)?;
         }
         let mut epochs = self.epochs.write();
-        epochs.truncate_from_end(offset);
+        // Batches are cut off whole, so the log may end before the offset.
+        epochs.truncate_from_end(offset.min(self.log_end_offset()));
         epochs.flush()
     }
 

@@ -1,5 +1,6 @@
 //! One of `log.dirs`: its lock, its checkpoints, and the files in it that wait to be unlinked.
 
+use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,17 +13,38 @@ use crate::checkpoint::{
     RECOVERY_POINT_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT,
 };
 use crate::errors::StorageError;
+use crate::mapped_file::SyncError;
+use crate::segment::Segment;
 
 const LOCK_FILE: &str = ".lock";
+
+/// What forces files to disk. Tests put a disk in its place that fails.
+pub(crate) trait Disk: fmt::Debug + Send + Sync {
+    /// Forces a segment's log and indexes to disk.
+    fn sync(&self, segment: &Segment) -> Result<(), SyncError>;
+}
+
+/// The disk as the operating system gives it.
+#[derive(Debug)]
+struct SystemDisk;
+
+impl Disk for SystemDisk {
+    fn sync(&self, segment: &Segment) -> Result<(), SyncError> {
+        segment.sync()
+    }
+}
 
 /// A log directory that this process has locked.
 #[derive(Debug)]
 pub(crate) struct LogDir {
     path: PathBuf,
+    disk: Box<dyn Disk>,
     /// Holds the lock for as long as it is open.
     _lock: File,
-    /// The mark the last stop left; removed from the disk by now.
+    /// The mark that the last stop left.
     clean_mark: Option<CleanShutdownMark>,
+    /// Whether the mark is still on the disk.
+    is_marked: Mutex<bool>,
     /// Log starts that are not a segment's beginning.
     pub(crate) log_start_offsets: OffsetCheckpoint,
     /// What is on disk of each partition.
@@ -46,18 +68,23 @@ struct Waiting {
 }
 
 impl LogDir {
-    /// Makes the directory if need be, locks it, and takes the clean-shutdown mark off.
+    /// Makes the directory if need be and locks it. The clean-shutdown mark stays until
+    /// [`Self::take_mark_off`].
     pub(crate) fn open(path: &Path) -> Result<Self, StorageError> {
+        Self::open_on(path, Box::new(SystemDisk))
+    }
+
+    /// As [`Self::open`], on a disk of its own.
+    pub(crate) fn open_on(path: &Path, disk: Box<dyn Disk>) -> Result<Self, StorageError> {
         std::fs::create_dir_all(path).map_err(|error| StorageError::io("create", path, error))?;
         let lock = lock(path)?;
         let clean_mark = CleanShutdownMark::read(path)?;
-        if clean_mark.is_some() {
-            CleanShutdownMark::remove(path)?;
-        }
         Ok(Self {
             path: path.to_owned(),
+            disk,
             _lock: lock,
             clean_mark,
+            is_marked: Mutex::new(clean_mark.is_some()),
             log_start_offsets: OffsetCheckpoint::open(path, LOG_START_OFFSET_CHECKPOINT),
             recovery_points: OffsetCheckpoint::open(path, RECOVERY_POINT_CHECKPOINT),
             high_watermarks: OffsetCheckpoint::open(path, REPLICATION_OFFSET_CHECKPOINT),
@@ -67,6 +94,10 @@ impl LogDir {
         })
     }
 
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -74,6 +105,28 @@ impl LogDir {
     /// The mark of the last stop; None when it was not clean.
     pub(crate) fn clean_mark(&self) -> Option<CleanShutdownMark> {
         self.clean_mark
+    }
+
+    /// Removes the mark from the disk, durably: from here on an end without a word is a crash.
+    pub(crate) fn take_mark_off(&self) -> Result<(), StorageError> {
+        let mut is_marked = self.is_marked.lock();
+        if *is_marked {
+            CleanShutdownMark::remove(&self.path)?;
+            *is_marked = false;
+        }
+        Ok(())
+    }
+
+    /// Puts the mark that was found back on the disk.
+    pub(crate) fn put_mark_back(&self) -> Result<(), StorageError> {
+        let mut is_marked = self.is_marked.lock();
+        if let Some(mark) = self.clean_mark
+            && !*is_marked
+        {
+            mark.write(&self.path)?;
+            *is_marked = true;
+        }
+        Ok(())
     }
 
     /// Takes note of an error, in case it says that the disk is full.

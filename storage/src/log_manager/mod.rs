@@ -2,6 +2,7 @@
 //! that the server calls with the time.
 
 mod cleaner;
+mod contents;
 mod log_dir;
 mod names;
 mod sweeps;
@@ -15,11 +16,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use crate::errors::StorageError;
-use crate::log::{Log, OpenLog};
+use crate::log::{Log, OpenLog, Throttle};
 use crate::log_config::LogConfig;
 use crate::types::{TopicId, TopicPartition};
 
 pub use crate::checkpoint::MetaProperties;
+#[cfg(test)]
+pub(crate) use log_dir::Disk;
 pub(crate) use log_dir::LogDir;
 use names::{DirName, Fate, parse_dir_name, unique_dir_name};
 
@@ -39,6 +42,8 @@ pub struct LogManagerSettings {
     pub cleaner_enabled: bool,
     /// Memory for compaction's key map (`log.cleaner.dedupe.buffer.size`).
     pub cleaner_dedupe_buffer_bytes: usize,
+    /// What compaction may read and write in a second (`log.cleaner.io.max.bytes.per.second`).
+    pub cleaner_io_max_bytes_per_second: f64,
 }
 
 impl Default for LogManagerSettings {
@@ -49,6 +54,7 @@ impl Default for LogManagerSettings {
             producer_id_expiration_ms: 86_400_000,
             cleaner_enabled: true,
             cleaner_dedupe_buffer_bytes: 128 << 20,
+            cleaner_io_max_bytes_per_second: f64::MAX,
         }
     }
 }
@@ -77,6 +83,7 @@ pub struct LogManager {
     offline: Mutex<BTreeMap<TopicPartition, StorageError>>,
     /// Partitions whose compaction failed for good.
     uncleanable: Mutex<HashSet<TopicPartition>>,
+    cleaner_throttle: Throttle,
     /// One log is made or deleted at a time.
     changing: Mutex<()>,
     /// Where the next new log goes.
@@ -84,7 +91,8 @@ pub struct LogManager {
 }
 
 impl LogManager {
-    /// Makes and locks the directories, and reads their checkpoints; opens no log yet.
+    /// Makes and locks the directories, and reads their checkpoints; opens no log yet. The marks of a clean stop
+    /// stay on the disk until the first log is opened, so that a start that ends before that changes nothing.
     ///
     /// # Errors
     /// [`StorageError::DirectoryInUse`] when another broker has one of them; else when one cannot be used.
@@ -93,7 +101,12 @@ impl LogManager {
         for path in &settings.log_dirs {
             dirs.push(Arc::new(LogDir::open(path)?));
         }
-        Ok(Self {
+        Ok(Self::over(settings, dirs))
+    }
+
+    fn over(settings: LogManagerSettings, dirs: Vec<Arc<LogDir>>) -> Self {
+        Self {
+            cleaner_throttle: Throttle::new(settings.cleaner_io_max_bytes_per_second),
             settings,
             dirs,
             logs: RwLock::default(),
@@ -101,7 +114,7 @@ impl LogManager {
             uncleanable: Mutex::default(),
             changing: Mutex::default(),
             next_dir: AtomicUsize::new(0),
-        })
+        }
     }
 
     /// The log directories. What `meta.properties` says of each is read with [`MetaProperties::read`].
@@ -122,6 +135,25 @@ impl LogManager {
             .collect()
     }
 
+    /// Puts back the marks of a clean stop that were found, for a start that ends after logs were opened and before
+    /// anything was written to them. The manager must not be used afterwards.
+    ///
+    /// # Errors
+    /// When a mark cannot be written; the next start recovers that directory's logs.
+    pub fn leave_unchanged(&self) -> Result<(), StorageError> {
+        let mut result = Ok(());
+        for log_dir in &self.dirs {
+            result = result.and(log_dir.put_mark_back());
+        }
+        result
+    }
+
+    fn take_marks_off(&self) -> Result<(), StorageError> {
+        self.dirs
+            .iter()
+            .try_for_each(|log_dir| log_dir.take_mark_off())
+    }
+
     /// Opens every log in the directories, but not the metadata log, on a few threads. A log that cannot be
     /// opened is reported, and offline until the next start; the others are not affected.
     pub fn load_logs(&self, config_of: &(dyn Fn(&str) -> LogConfig + Sync), now_ms: i64) {
@@ -134,6 +166,12 @@ impl LogManager {
                     .map(move |log| (log_dir, log))
             })
             .collect();
+        if let Err(error) = self.take_marks_off() {
+            for (_, (topic_partition, _)) in &found {
+                self.put_offline(topic_partition, error.clone());
+            }
+            return;
+        }
         let threads = (self.settings.recovery_threads_per_dir.max(1) * self.dirs.len())
             .min(found.len())
             .max(1);
@@ -237,6 +275,11 @@ impl LogManager {
 
     /// The partition's log, if it is here and online.
     pub fn get(&self, topic_partition: &TopicPartition) -> Option<Arc<Log>> {
+        self.find(topic_partition)
+            .filter(|log| log.failure().is_none())
+    }
+
+    fn find(&self, topic_partition: &TopicPartition) -> Option<Arc<Log>> {
         self.logs.read().get(topic_partition).cloned()
     }
 
@@ -259,9 +302,10 @@ impl LogManager {
                 reason: error.to_string(),
             });
         }
-        let log = match self.get(topic_partition) {
+        let log = match self.find(topic_partition) {
             Some(log) => log,
             None => {
+                self.take_marks_off()?;
                 let log = Arc::new(self.create_or_open(topic_partition, config, now_ms)?);
                 self.logs
                     .write()
@@ -269,6 +313,12 @@ impl LogManager {
                 log
             }
         };
+        if let Some(failure) = log.failure() {
+            return Err(StorageError::Offline {
+                topic_partition: topic_partition.clone(),
+                reason: failure.to_string(),
+            });
+        }
         if let Some(topic_id) = topic_id {
             log.set_topic_id(topic_id)?;
         }
@@ -316,17 +366,20 @@ impl LogManager {
         })
     }
 
-    /// All logs that are online.
+    /// All logs that were opened, also those that have failed since.
     pub fn logs(&self) -> Vec<Arc<Log>> {
         self.logs.read().values().cloned().collect()
     }
 
-    /// The partitions whose logs could not be opened, and why.
+    /// The partitions whose logs could not be opened or have failed since, and why.
     pub fn offline_partitions(&self) -> Vec<(TopicPartition, StorageError)> {
-        let offline = self.offline.lock();
-        offline
+        let logs = self.logs();
+        let failed = logs
             .iter()
-            .map(|(topic_partition, error)| (topic_partition.clone(), error.clone()))
+            .filter_map(|log| Some((log.topic_partition(), log.failure()?)));
+        let offline = self.offline.lock();
+        let all = offline.iter().chain(failed);
+        all.map(|(topic_partition, error)| (topic_partition.clone(), error.clone()))
             .collect()
     }
 

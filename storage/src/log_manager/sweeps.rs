@@ -17,7 +17,7 @@ impl LogManager {
         for log in self.logs() {
             match log.enforce_retention(now_ms) {
                 Ok(true) => moved.push(log.topic_partition().clone()),
-                Ok(false) | Err(StorageError::Closed(_)) => {}
+                Ok(false) | Err(StorageError::Closed(_) | StorageError::Offline { .. }) => {}
                 Err(error) => {
                     tracing::error!(topic_partition = %log.topic_partition(), %error, "retention failed");
                 }

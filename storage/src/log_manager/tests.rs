@@ -95,6 +95,74 @@ fn logs_offsets_and_ids_survive_a_clean_stop_and_a_crash() {
 }
 
 #[test]
+fn a_start_that_writes_nothing_leaves_the_mark_of_the_clean_stop() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mark = dir.path().join(".kafka_cleanshutdown");
+    let logs = open(&[dir.path()]);
+    append(&create(&logs, &tp("t", 0)));
+    logs.close(17).expect("closed");
+    drop(logs);
+    let found = std::fs::read(&mark).expect("a mark");
+    // Ends before a log is opened.
+    drop(open(&[dir.path()]));
+    assert_eq!(std::fs::read(&mark).expect("a mark"), found);
+    // Ends after one was opened.
+    let logs = open(&[dir.path()]);
+    create(&logs, &tp("t", 0));
+    assert!(!mark.exists());
+    logs.leave_unchanged().expect("marked");
+    drop(logs);
+    assert_eq!(std::fs::read(&mark).expect("a mark"), found);
+    let logs = open(&[dir.path()]);
+    load(&logs);
+    assert!(!mark.exists());
+    assert!(logs.log_dirs()[0].was_clean);
+    drop(logs);
+    // There is none to put back after a crash.
+    let logs = open(&[dir.path()]);
+    logs.leave_unchanged().expect("nothing to do");
+    assert!(!mark.exists());
+}
+
+#[test]
+fn records_and_metadata_are_found_without_opening_a_log() {
+    let dirs = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+    let logs = open(&[dirs[0].path(), dirs[1].path()]);
+    create(&logs, &tp("t", 0));
+    create(&logs, &tp("__cluster_metadata", 0));
+    assert_eq!(logs.find_records().expect("listed"), None);
+    assert!(!logs.has_metadata().expect("listed"));
+    append(&create(&logs, &tp("t", 2)));
+    append(&create(&logs, &tp("t", 1)));
+    append(&create(&logs, &tp("__cluster_metadata", 0)));
+    let found = logs.find_records().expect("listed").expect("records");
+    let of_partition =
+        |number| move |dir: &tempfile::TempDir| dir.path().join(format!("t-{number}"));
+    let mut possible = dirs
+        .iter()
+        .map(of_partition(1))
+        .chain(dirs.iter().map(of_partition(2)));
+    assert!(possible.any(|path| path == found), "{}", found.display());
+    assert!(logs.has_metadata().expect("listed"));
+    let metadata = dirs
+        .iter()
+        .map(|dir| dir.path().join("__cluster_metadata-0"));
+    let metadata = metadata.rev().find(|path| path.exists()).expect("there");
+    std::fs::write(metadata.join("00000000000000000000.log"), "").expect("written");
+    assert!(!logs.has_metadata().expect("listed"));
+    std::fs::write(
+        metadata.join("00000000000000000001-0000000001.checkpoint"),
+        "x",
+    )
+    .expect("written");
+    assert!(logs.has_metadata().expect("listed"));
+    for topic_partition in [tp("t", 1), tp("t", 2)] {
+        logs.set_aside(&topic_partition, NOW_MS).expect("set aside");
+    }
+    assert_eq!(logs.find_records().expect("listed"), None);
+}
+
+#[test]
 fn one_bad_partition_takes_only_itself_offline() {
     let dir = tempfile::tempdir().expect("a directory");
     let logs = open(&[dir.path()]);
@@ -124,6 +192,43 @@ fn one_bad_partition_takes_only_itself_offline() {
     logs.delete(&tp("t", 2), NOW_MS).expect("deleted");
     assert!(logs.offline_partitions().is_empty());
     assert_eq!(create(&logs, &tp("t", 2)).log_end_offset(), 0);
+}
+
+#[test]
+fn a_log_that_failed_is_offline_and_leaves_no_clean_mark() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let disk = crate::log::tests::FaultyDisk::default();
+    let log_dir = LogDir::open_on(dir.path(), Box::new(disk.clone())).expect("opened");
+    let logs = LogManager::over(LogManagerSettings::default(), vec![Arc::new(log_dir)]);
+    for partition in 0..3 {
+        append(&create(&logs, &tp("t", partition)));
+    }
+    disk.fail_next();
+    assert!(logs.get(&tp("t", 1)).expect("there").flush().is_err());
+    assert!(logs.get(&tp("t", 1)).is_none());
+    let again = logs.get_or_create(&tp("t", 1), None, LogConfig::default(), NOW_MS);
+    assert!(matches!(again, Err(StorageError::Offline { .. })));
+    let offline = logs.offline_partitions();
+    assert_eq!(offline.len(), 1);
+    assert_eq!(offline[0].0, tp("t", 1));
+    // The others go on.
+    logs.run_flush(NOW_MS);
+    logs.run_retention(NOW_MS);
+    append(&logs.get(&tp("t", 0)).expect("there"));
+    logs.get(&tp("t", 0))
+        .expect("there")
+        .flush()
+        .expect("flushed");
+    assert!(matches!(logs.close(1), Err(StorageError::Offline { .. })));
+    drop(logs);
+    let logs = open(&[dir.path()]);
+    assert!(!logs.log_dirs()[0].was_clean);
+    load(&logs);
+    assert_eq!(
+        logs.get(&tp("t", 1)).expect("recovered").log_end_offset(),
+        1
+    );
+    logs.delete(&tp("t", 1), NOW_MS).expect("deleted");
 }
 
 #[test]

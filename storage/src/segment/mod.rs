@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use crate::errors::StorageError;
 use crate::index::{OffsetIndex, TimeEntry, TimeIndex, TransactionIndex};
 use crate::log_config::LogConfig;
-use crate::mapped_file::{FileMap, MappedFile, is_resident, will_need};
+use crate::mapped_file::{FileMap, MappedFile, SyncError, is_resident, unless_full, will_need};
 
 pub(crate) use file_names::{
     CLEANED_SUFFIX, DELETED_SUFFIX, INDEX_SUFFIX, LOG_FIRST, LOG_LAST, LOG_SUFFIX, SWAP_SUFFIX,
@@ -302,14 +302,11 @@ impl Segment {
     }
 
     /// Forces log and indexes to disk.
-    pub(crate) fn sync(&self) -> Result<(), StorageError> {
-        let sync = || -> io::Result<()> {
-            self.log.sync()?;
-            without_space(self.offset_index.sync())?;
-            without_space(self.time_index.sync())?;
-            self.txn_index.sync()
-        };
-        sync().map_err(|error| StorageError::io("flush", self.path(), error))
+    pub(crate) fn sync(&self) -> Result<(), SyncError> {
+        self.log.sync()?;
+        unless_full(self.offset_index.sync())?;
+        unless_full(self.time_index.sync())?;
+        self.txn_index.sync()
     }
 
     /// Writes index entries that are still in memory.

@@ -97,6 +97,25 @@ impl Segment {
         }
     }
 
+    /// The offset after the last batch; of an empty segment, where it begins. Looks only at the headers behind the
+    /// last index entry.
+    pub(crate) fn next_offset(&self) -> Result<i64, ReadError> {
+        let end = self.size();
+        let mut next_offset = self.base_offset;
+        if end > 0 {
+            let map = self.map(end)?;
+            let start = self.floor_position(&map, i64::MAX, end);
+            let mut position = start;
+            for batch in Batches::new(map.get(start as usize..end as usize)) {
+                let (header, _) =
+                    batch.map_err(|error| self.corrupt_at(position, &error.to_string()))?;
+                next_offset = header.next_offset();
+                position += header.size_in_bytes() as u32;
+            }
+        }
+        Ok(next_offset)
+    }
+
     pub(crate) fn corrupt_at(&self, position: u32, reason: &str) -> ReadError {
         ReadError::CorruptMessage(format!(
             "{} at position {position}: {reason}",

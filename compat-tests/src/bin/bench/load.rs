@@ -177,12 +177,24 @@ pub(crate) fn fetch_frame(
 /// Where the fetch offset stands in a frame of [`fetch_frame`]: counted from its end.
 const FETCH_OFFSET_FROM_END: usize = 8 + 4 + 8 + 4 + 1 + 1 + 1 + 1 + 1;
 
-/// The threads of a produce load.
+/// The threads of a produce load against one broker.
 pub(crate) fn produce_threads(load: ProduceLoad<'_>) -> Result<Vec<LoadThread<'_>>> {
+    produce_threads_to(load, &[load.address])
+}
+
+/// The threads of a produce load; `leaders` leads the partitions in turn.
+pub(crate) fn produce_threads_to<'a>(
+    load: ProduceLoad<'a>,
+    leaders: &[SocketAddr],
+) -> Result<Vec<LoadThread<'a>>> {
     let batch = Batch::of_size(load.batch_bytes).encode();
     let mut threads: Vec<LoadThread<'_>> = Vec::new();
-    for partition in 0..load.connections {
+    for (partition, address) in (0..load.connections).zip(leaders.iter().cycle()) {
         let frame = produce_frame(load.topic, partition as i32, batch.clone())?;
+        let load = ProduceLoad {
+            address: *address,
+            ..load
+        };
         threads.push(Box::new(move |window| produce(load, frame, window)));
     }
     Ok(threads)

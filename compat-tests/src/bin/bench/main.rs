@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
 
 mod broker;
+mod clusters;
 mod idle;
 mod load;
 mod process;
@@ -22,6 +23,7 @@ use clap::{Parser, ValueEnum};
 use compat_tests::broker::BrokerKind;
 
 use broker::Bench;
+use clusters::ClusterWorkload;
 use report::{Report, figure};
 use workloads::{ALL, Settings, Setup, Workload};
 
@@ -64,14 +66,20 @@ fn main() -> Result<()> {
         .iter()
         .filter(|w| arguments.only.is_empty() || arguments.only.iter().any(|o| w.name.contains(o)))
         .collect();
+    let chosen_clusters: Vec<&ClusterWorkload> = clusters::ALL
+        .iter()
+        .filter(|w| arguments.only.is_empty() || arguments.only.iter().any(|o| w.name.contains(o)))
+        .collect();
     if arguments.list {
-        chosen
-            .iter()
-            .for_each(|workload| println!("{}", workload.name));
+        let names = chosen.iter().map(|workload| workload.name);
+        let cluster_names = chosen_clusters.iter().map(|workload| workload.name);
+        names
+            .chain(cluster_names)
+            .for_each(|name| println!("{name}"));
         return Ok(());
     }
     ensure!(
-        !chosen.is_empty(),
+        !(chosen.is_empty() && chosen_clusters.is_empty()),
         "no workload has such a name; see --list"
     );
     let products = match arguments.product {
@@ -118,6 +126,14 @@ fn main() -> Result<()> {
         }
         println!("{}", report.table(Some(workload.name), false));
     }
+    drop(shared);
+    clusters::run(
+        &chosen_clusters,
+        arguments.rounds,
+        &products,
+        [&warm_up, &settings],
+        &mut report,
+    );
     if arguments.markdown {
         println!("{}", report.table(None, true));
     }

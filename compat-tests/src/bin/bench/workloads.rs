@@ -127,7 +127,7 @@ pub(crate) const ALL: &[Workload] = &[
 /// CPU and memory of a broker at one moment.
 pub(crate) struct Used {
     cpu: Duration,
-    anonymous_bytes: u64,
+    pub(crate) anonymous_bytes: u64,
 }
 
 pub(crate) fn used(pid: u32) -> Result<Used> {
@@ -135,6 +135,20 @@ pub(crate) fn used(pid: u32) -> Result<Used> {
         cpu: cpu_time(pid)?,
         anonymous_bytes: anonymous_bytes(pid)?,
     })
+}
+
+/// The sum over several processes.
+pub(crate) fn used_by_all(pids: &[u32]) -> Result<Used> {
+    let mut all = Used {
+        cpu: Duration::ZERO,
+        anonymous_bytes: 0,
+    };
+    for pid in pids {
+        let one = used(*pid)?;
+        all.cpu += one.cpu;
+        all.anonymous_bytes += one.anonymous_bytes;
+    }
+    Ok(all)
 }
 
 /// CPU seconds spent between two moments.

@@ -66,6 +66,7 @@ impl Leading {
         let mut leading = Self {
             state: LeaderState {
                 local_broker: B1,
+                led_since: LeaderEpoch(0),
                 leader_epoch: LeaderEpoch(0),
                 partition_epoch: PartitionEpoch(0),
                 epoch_start_offset: 0,

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use highwater_replication::runtime::error::PartitionError;
-use highwater_replication::runtime::partition::Partition;
+use highwater_replication::runtime::partition::{FollowerRead, Partition};
 use highwater_replication::runtime::read::{PartitionRead, PartitionReadRequest, ReadIsolation};
-use highwater_storage::LeaderEpoch;
+use highwater_replication::state::replica_progress::FollowerFetch;
+use highwater_storage::{BrokerEpoch, BrokerId, LeaderEpoch};
 use kafka_protocol::ResponseError;
+use kafka_protocol::protocol::StrBytes;
 
 use crate::api::error_code::ErrorCode;
 use crate::api::partitions;
@@ -14,12 +15,26 @@ use crate::broker::Broker;
 use crate::fetch_session::{FetchTarget, PartitionKey, PartitionResult, TopicRef};
 
 /// Who reads.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Reader {
-    /// -1 for a consumer, -2 for one that debugs, else the broker that follows.
-    pub replica_id: i32,
+    /// The broker that follows and the epoch of its run; `None` for a consumer.
+    pub follower: Option<(BrokerId, BrokerEpoch)>,
     /// Up to where it may see.
     pub isolation: ReadIsolation,
+    /// Whether only leaders may serve it.
+    pub leader_only: bool,
+    /// The consumer's rack; empty when it names none.
+    pub rack: StrBytes,
+}
+
+/// Which look at a fetch it is. Only the first one of a follower's fetch acknowledges anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    First,
+    /// After it was parked, or on a thread that may wait for the disk.
+    Again {
+        may_wait: bool,
+    },
 }
 
 /// How much is wanted, in bytes.
@@ -97,7 +112,8 @@ impl Evaluation {
                 self.any_known = true;
                 self.is_cold |= read.is_cold;
                 self.bytes += read.records_bytes();
-                self.ends_wait |= read.diverging_epoch.is_some();
+                self.ends_wait |=
+                    read.diverging_epoch.is_some() || read.preferred_read_replica.is_some();
             }
             Err(failure) => {
                 self.ends_wait |= failure.ends_wait;
@@ -114,7 +130,7 @@ impl Entry {
                 high_watermark: read.high_watermark,
                 log_start_offset: read.log_start_offset,
                 has_records: read.records_bytes() > 0,
-                must_send: read.diverging_epoch.is_some(),
+                must_send: read.diverging_epoch.is_some() || read.preferred_read_replica.is_some(),
                 is_error: false,
             },
             Err(_) => PartitionResult {
@@ -129,13 +145,13 @@ impl Entry {
 }
 
 /// Reads all targets, in order, until the byte limit is reached; those after it are only looked at.
-/// Without `may_wait` it leaves out what is not in memory.
+/// Unless it may wait for the disk it leaves out what is not in memory.
 pub(super) fn evaluate(
     broker: &Broker,
-    reader: Reader,
+    reader: &Reader,
     limits: &Limits,
     targets: &[FetchTarget],
-    may_wait: bool,
+    look: Look,
 ) -> Evaluation {
     let mut evaluation = Evaluation::default();
     evaluation.entries.reserve_exact(targets.len());
@@ -151,15 +167,16 @@ pub(super) fn evaluate(
             current_leader_epoch: epoch(target.current_leader_epoch),
             last_fetched_epoch: epoch(target.last_fetched_epoch),
             isolation: reader.isolation,
-            may_wait,
+            leader_only: reader.leader_only,
+            may_wait: look == Look::Again { may_wait: true },
         };
-        let outcome = read(broker, reader, target, request);
-        if let Ok(read) = &outcome {
+        let outcome = find(broker, target).and_then(|partition| {
+            let read = read(&partition, reader, target, request, look)?;
             left = left.saturating_sub(read.records_bytes());
             evaluation.ends_wait |= read.records_bytes() < limits.min_bytes
-                && find(broker, target)
-                    .is_ok_and(|partition| partition.more_in_next_segment(read, reader.isolation));
-        }
+                && partition.more_in_next_segment(&read, reader.isolation);
+            Ok(read)
+        });
         evaluation.add(target.key.clone(), outcome);
     }
     evaluation
@@ -170,36 +187,32 @@ fn epoch(wire: i32) -> Option<LeaderEpoch> {
 }
 
 fn read(
-    broker: &Broker,
-    reader: Reader,
+    partition: &Arc<Partition>,
+    reader: &Reader,
     target: &FetchTarget,
     request: PartitionReadRequest,
+    look: Look,
 ) -> Result<PartitionRead, ReadFailure> {
-    let partition = find(broker, target)?;
-    let known = |error: PartitionError| ReadFailure {
+    let read = match reader.follower {
+        None => partition.read(request, &reader.rack),
+        Some((replica, broker_epoch)) => {
+            let fetch = FollowerFetch {
+                replica,
+                broker_epoch,
+                fetch_offset: target.fetch_offset,
+                log_start_offset: target.log_start_offset,
+            };
+            let follower = FollowerRead {
+                fetch,
+                is_first_look: look == Look::First,
+            };
+            partition.read_for_follower(request, follower)
+        }
+    };
+    read.map_err(|error| ReadFailure {
         error: error.error_code(),
         ends_wait: true,
-    };
-    if reader.replica_id >= 0 {
-        partition
-            .check_leader(request.current_leader_epoch)
-            .map_err(known)?;
-        return Err(not_assigned(request.current_leader_epoch));
-    }
-    partition.read(request).map_err(known)
-}
-
-/// A follower that is not among the replicas: with an epoch it may have heard of an assignment
-/// that this broker has not, and tries again.
-fn not_assigned(current_leader_epoch: Option<LeaderEpoch>) -> ReadFailure {
-    let error = match current_leader_epoch {
-        Some(_) => ResponseError::UnknownLeaderEpoch,
-        None => ResponseError::NotLeaderOrFollower,
-    };
-    ReadFailure {
-        error,
-        ends_wait: true,
-    }
+    })
 }
 
 /// The partition that a target names.

@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use highwater_replication::runtime::read::ReadIsolation;
-use highwater_storage::TopicId;
+use highwater_replication::state::replica_progress::UNSPECIFIED_BROKER_EPOCH;
+use highwater_storage::{BrokerEpoch, BrokerId, TopicId};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{FetchRequest, FetchResponse};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use self::evaluate::{Evaluation, Limits, Reader};
+use self::evaluate::{Evaluation, Limits, Look, Reader};
 use super::{Reply, RequestContext, ResponseBody};
 use crate::broker::Broker;
 use crate::fetch_session::context::SessionError;
@@ -28,6 +29,10 @@ use crate::fetch_session::{
 
 /// The first version that names topics by id.
 const TOPIC_IDS_FROM: i16 = 13;
+/// The first version in which a consumer names its rack and may read from followers (KIP-392).
+const RACK_ID_FROM: i16 = 11;
+/// The first version with the state of the replica that fetches in a field of its own.
+const REPLICA_STATE_FROM: i16 = 15;
 /// The replica id of a consumer.
 const CONSUMER_REPLICA_ID: i32 = -1;
 /// The wire's `read_committed`.
@@ -35,14 +40,10 @@ const READ_COMMITTED: i8 = 1;
 
 /// Handles a Fetch request.
 pub(super) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: FetchRequest) -> Reply {
-    let replica_id = replica_id(&request, ctx.api_version);
     let fetch = Fetch {
         broker: Arc::clone(broker),
         ctx: ctx.clone(),
-        reader: Reader {
-            replica_id,
-            isolation: isolation(replica_id, request.isolation_level),
-        },
+        reader: reader(&request, ctx.api_version),
         limits: limits(broker, &request),
         deadline: Instant::now()
             + Duration::from_millis(request.max_wait_ms.max(0).unsigned_abs().into()),
@@ -61,7 +62,7 @@ pub(super) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: FetchR
         Ok(context) => context,
         Err(error) => return Reply::Ready(refuse_session(ctx, error)),
     };
-    let evaluation = fetch.evaluate(&context);
+    let evaluation = fetch.evaluate(&context, Look::First);
     let park = wait && !evaluation.is_due(&fetch.limits);
     if !park && !evaluation.is_cold() {
         return Reply::Ready(fetch.answer(context, evaluation));
@@ -89,22 +90,20 @@ struct Fetch {
 }
 
 impl Fetch {
-    fn evaluate(&self, context: &FetchContext) -> Evaluation {
+    fn evaluate(&self, context: &FetchContext, look: Look) -> Evaluation {
         evaluate::evaluate(
             &self.broker,
-            self.reader,
+            &self.reader,
             &self.limits,
             context.targets(),
-            false,
+            look,
         )
     }
 
     /// Reads on a thread that may wait for the disk, so that no other connection waits.
     async fn answer_from_disk(self, context: FetchContext) -> ResponseBody {
         let read = tokio::task::spawn_blocking(move || {
-            let (broker, limits) = (&self.broker, &self.limits);
-            let evaluation =
-                evaluate::evaluate(broker, self.reader, limits, context.targets(), true);
+            let evaluation = self.evaluate(&context, Look::Again { may_wait: true });
             evaluation.prefault();
             self.answer(context, evaluation)
         });
@@ -120,13 +119,13 @@ impl Fetch {
         loop {
             // Registered before the look, so that no move falls between the two.
             let _registrations = self.register(context.targets(), &notify);
-            let evaluation = self.evaluate(context);
+            let evaluation = self.evaluate(context, Look::Again { may_wait: false });
             if evaluation.is_due(&self.limits) {
                 return evaluation;
             }
             let moved = tokio::time::timeout_at(self.deadline, notify.notified());
             if !matches!(self.broker.until_stopping(moved).await, Some(Ok(()))) {
-                return self.evaluate(context);
+                return self.evaluate(context, Look::Again { may_wait: false });
             }
         }
     }
@@ -141,17 +140,24 @@ impl Fetch {
             .filter_map(|target| evaluate::find(&self.broker, target).ok());
         partitions
             .map(|partition| {
-                let next = partition.log().high_watermark() + 1;
-                partition
-                    .high_watermark_watch()
-                    .register(next, Arc::clone(notify))
+                // Read committed waits for the high watermark too: what ends a transaction is above it.
+                let (watch, end) = match self.reader.isolation {
+                    ReadIsolation::LogEnd => {
+                        (partition.log_end_watch(), partition.log().log_end_offset())
+                    }
+                    ReadIsolation::HighWatermark | ReadIsolation::LastStable => (
+                        partition.high_watermark_watch(),
+                        partition.log().high_watermark(),
+                    ),
+                };
+                watch.register(end + 1, Arc::clone(notify))
             })
             .collect()
     }
 
     fn answer(&self, context: FetchContext, evaluation: Evaluation) -> ResponseBody {
         let results = evaluation.results();
-        let from_follower = self.reader.replica_id >= 0;
+        let from_follower = self.reader.follower.is_some();
         let answer = self.broker.fetch_sessions.finish(
             context,
             &results,
@@ -163,12 +169,20 @@ impl Fetch {
     }
 }
 
-/// The id of the replica that fetches; it moved into a tagged field with v15 (KIP-903).
-fn replica_id(request: &FetchRequest, version: i16) -> i32 {
-    if version >= 15 {
-        request.replica_state.replica_id.0
+/// Who fetches. The replica's id moved into a tagged field with v15, where the epoch of its run is
+/// too (KIP-903).
+fn reader(request: &FetchRequest, version: i16) -> Reader {
+    let state = &request.replica_state;
+    let (replica_id, broker_epoch) = if version >= REPLICA_STATE_FROM {
+        (state.replica_id.0, BrokerEpoch(state.replica_epoch))
     } else {
-        request.replica_id.0
+        (request.replica_id.0, UNSPECIFIED_BROKER_EPOCH)
+    };
+    Reader {
+        follower: (replica_id >= 0).then_some((BrokerId(replica_id), broker_epoch)),
+        isolation: isolation(replica_id, request.isolation_level),
+        leader_only: version < RACK_ID_FROM,
+        rack: request.rack_id.clone(),
     }
 }
 

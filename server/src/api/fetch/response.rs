@@ -118,6 +118,9 @@ fn filled(ctx: &RequestContext, data: PartitionData, read: PartitionRead) -> Par
     if ctx.api_version >= LOG_START_OFFSET_FROM {
         data.log_start_offset = read.log_start_offset;
     }
+    if let Some(replica) = read.preferred_read_replica {
+        data.preferred_read_replica = replica.0.into();
+    }
     if let Some((epoch, end_offset)) = read.diverging_epoch {
         data.diverging_epoch = EpochEndOffset::default()
             .with_epoch(epoch.0)

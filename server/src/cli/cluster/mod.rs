@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use self::children::{Node, NodeEvent, print_line};
 use self::plan::{ClusterPlan, NodePlan};
 use super::signals::StopSignals;
-use super::{FAILURE, runtime};
+use super::{FAILURE, in_full, runtime};
 use crate::log_dirs;
 
 /// How long the nodes may take to stop; longer than a controlled shutdown with its retries.
@@ -55,7 +55,7 @@ pub(super) fn cluster(arguments: &ClusterArguments) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // Nothing is left to tell it to when stderr is gone.
-            let _ = writeln!(std::io::stderr().lock(), "highwater: {error:#}");
+            let _ = writeln!(std::io::stderr().lock(), "highwater: {}", in_full(&error));
             ExitCode::from(FAILURE)
         }
     }
@@ -119,6 +119,7 @@ async fn stop(
     events: &mut mpsc::Receiver<NodeEvent>,
     signals: &mut StopSignals,
 ) {
+    let stopping_since = tokio::time::Instant::now();
     for node in running.values_mut() {
         node.stop();
     }
@@ -136,7 +137,7 @@ async fn stop(
             Ok(()) => print_line("cluster", "stopped"),
             Err(_) => print_line("cluster", "some brokers are still stopping; not waiting for them"),
         },
-        _ = signals.next() => print_line("cluster", "not waiting for the brokers"),
+        _ = signals.next_on_purpose(stopping_since) => print_line("cluster", "not waiting for the brokers"),
     }
 }
 

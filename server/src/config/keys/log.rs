@@ -137,8 +137,8 @@ pub(super) const KEYS: &[ConfigKey] = &[
         Double,
         Some("1.7976931348623157E308"),
     )
+    .at_least(1)
     .cluster_wide()
-    .not_supported_yet()
     .doc("Limit on what the cleaner reads and writes."),
     ConfigKey::new("log.cleaner.backoff.ms", Long, Some("15000"))
         .at_least(0)

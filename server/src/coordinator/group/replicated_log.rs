@@ -65,10 +65,13 @@ impl OffsetsLog for ReplicatedOffsetsLog {
         })?;
         let partition = self.partition(partition)?;
         let appended = partition
-            .check_leader(Some(LeaderEpoch(leader_epoch)))
-            .and_then(|()| {
-                partition.append_as_leader(&batch, Acks::All, AppendOrigin::Coordinator, now_ms)
-            })
+            .append_as_leader_in(
+                LeaderEpoch(leader_epoch),
+                &batch,
+                Acks::All,
+                AppendOrigin::Coordinator,
+                now_ms,
+            )
             .map_err(|error| error.error_code())?;
         Ok(Appended {
             base_offset: appended.info.base_offset,

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::log::CompactionError;
 use crate::log_config::CleanupPolicy;
+use crate::producer_state::snapshot_file;
 
 fn compacted() -> LogConfig {
     LogConfig {
@@ -61,11 +62,28 @@ fn table(log: &Log) -> (Table, usize) {
     (table, count)
 }
 
+/// Producer snapshots that lie neither at a segment's beginning nor at the log's end.
+fn stray_snapshots(log: &Log) -> Vec<i64> {
+    let bases: Vec<_> = log
+        .segments
+        .load()
+        .as_slice()
+        .iter()
+        .map(|segment| segment.base_offset())
+        .collect();
+    let snapshots = snapshot_file::list_snapshots(&log.dir()).expect("listed");
+    let offsets = snapshots.into_iter().map(|(offset, _)| offset);
+    offsets
+        .filter(|offset| !bases.contains(offset) && *offset != log.log_end_offset())
+        .collect()
+}
+
 fn pass(log: &Log, now_ms: i64) -> bool {
     match log.filth(now_ms).expect("readable") {
         None => false,
         Some(filth) => {
-            log.compact(&filth, 1 << 20, now_ms).expect("compacted");
+            log.compact(&filth, 1 << 20, &Throttle::new(f64::MAX), now_ms)
+                .expect("compacted");
             true
         }
     }
@@ -128,6 +146,7 @@ fn nothing_is_due_twice_and_old_files_go() {
         assert!(files(&fixture.dir(), suffix).is_empty(), "{suffix}");
     }
     assert_eq!(files(&fixture.dir(), ".log").len(), log.segment_count());
+    assert_eq!(stray_snapshots(&log), Vec::<i64>::new());
 }
 
 #[test]
@@ -263,6 +282,11 @@ fn a_crash_between_any_two_renames_loses_nothing() {
             let log = fixture.open_after_crash(0);
             assert_eq!(table(&log).0, before, "{log_suffix} {index_suffix} {gone}");
             assert_eq!(log.log_end_offset(), 30);
+            assert_eq!(
+                stray_snapshots(&log),
+                Vec::<i64>::new(),
+                "{log_suffix} {index_suffix} {gone}"
+            );
         }
     }
 }
@@ -284,7 +308,7 @@ fn a_damaged_segment_ends_compaction_but_not_the_log() {
     log.set_high_watermark(30);
     let filth = log.filth(NOW_MS).expect("readable").expect("due");
     assert!(matches!(
-        log.compact(&filth, 1 << 20, NOW_MS),
+        log.compact(&filth, 1 << 20, &Throttle::new(f64::MAX), NOW_MS),
         Err(CompactionError::Damaged(_))
     ));
     assert!(files(&fixture.dir(), ".cleaned").is_empty());
@@ -301,10 +325,60 @@ fn a_pass_with_little_memory_goes_on_in_the_next_one() {
     let before = table(&log).0;
     let mut passes = 0;
     while let Some(filth) = log.filth(NOW_MS).expect("readable") {
-        log.compact(&filth, 64 * 6, NOW_MS).expect("compacted");
+        log.compact(&filth, 64 * 6, &Throttle::new(f64::MAX), NOW_MS)
+            .expect("compacted");
         assert_eq!(table(&log).0, before);
         passes += 1;
         assert!(passes < 40, "no progress");
     }
     assert!(passes > 1);
+}
+
+#[test]
+fn a_pass_keeps_to_its_rate_and_ends_when_told() {
+    let fixture = Fixture::new(compacted());
+    let log = fixture.open();
+    for round in 0..40u8 {
+        append(&log, &keyed(&[(round % 20, Some(round))])).expect("appended");
+    }
+    let before = log.size_in_bytes();
+    let filth = log.filth(NOW_MS).expect("readable").expect("due");
+    let slow = Throttle::new(1.0);
+    std::thread::scope(|scope| {
+        let compacting = scope.spawn(|| log.compact(&filth, 1 << 20, &slow, NOW_MS));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        slow.stop();
+        let stopped = compacting.join().expect("no panic");
+        assert!(matches!(stopped, Err(CompactionError::Stopped)));
+    });
+    assert_eq!(log.size_in_bytes(), before);
+    // All but the active segment is read twice, and part of it written: about 6 KB.
+    let began = std::time::Instant::now();
+    log.compact(&filth, 1 << 20, &Throttle::new(before as f64 * 5.0), NOW_MS)
+        .expect("compacted");
+    assert!(began.elapsed() >= std::time::Duration::from_millis(300));
+    assert!(log.size_in_bytes() < before);
+    // In the second half of a pass too, with a segment half written.
+    append_and_stop_while_writing(&log, &fixture);
+}
+
+fn append_and_stop_while_writing(log: &Log, fixture: &Fixture) {
+    for round in 0..40u8 {
+        append(log, &keyed(&[(round % 20, Some(round))])).expect("appended");
+    }
+    let filth = log.filth(NOW_MS).expect("readable").expect("due");
+    let before = table(log);
+    let throttle = Throttle::new(log.size_in_bytes() as f64);
+    std::thread::scope(|scope| {
+        let compacting = scope.spawn(|| log.compact(&filth, 1 << 20, &throttle, NOW_MS));
+        while files(&fixture.dir(), ".cleaned").is_empty() {
+            assert!(!compacting.is_finished());
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        throttle.stop();
+        let stopped = compacting.join().expect("no panic");
+        assert!(matches!(stopped, Err(CompactionError::Stopped)));
+    });
+    assert!(files(&fixture.dir(), ".cleaned").is_empty());
+    assert_eq!(table(log), before);
 }

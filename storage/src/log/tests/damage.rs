@@ -14,6 +14,13 @@ fn crashed(config: LogConfig) -> Fixture {
     fixture
 }
 
+fn many_segments() -> LogConfig {
+    LogConfig {
+        segment_bytes: 300,
+        ..small_segments()
+    }
+}
+
 fn numbers(to: i64) -> Vec<(i64, String)> {
     (0..to).map(|number| (number, number.to_string())).collect()
 }
@@ -134,6 +141,76 @@ fn damage_below_the_recovery_point_is_left_to_readers() {
     std::fs::write(&path, &bytes).expect("written");
     let log = fixture.open_after_crash(36);
     assert_eq!(log.log_end_offset(), 36);
+}
+
+#[test]
+fn a_hole_between_two_segments_is_told() {
+    for (was_clean, recovery_point) in [(true, 36), (false, 36), (false, 0)] {
+        let fixture = crashed(many_segments());
+        let logs = files(&fixture.dir(), ".log");
+        let base =
+            |path: &Path| crate::segment::base_offset_of(path.file_name()?.to_str()?, ".log");
+        let (from, to) = (
+            base(&logs[1]).expect("a log"),
+            base(&logs[2]).expect("a log"),
+        );
+        let (_, text) = logged(|| fixture.open_with(was_clean, recovery_point));
+        assert!(!text.contains("a hole"), "{text}");
+        std::fs::remove_file(&logs[1]).expect("removed");
+        let (log, text) = logged(|| fixture.open_with(was_clean, recovery_point));
+        let offsets = format!("topic_partition=t-0 first_missing_offset={from} next_offset={to}");
+        assert!(text.contains(" WARN ") && text.contains(&offsets), "{text}");
+        let kept = numbers(from)
+            .into_iter()
+            .chain(numbers(36).split_off(to as usize));
+        assert_eq!(read_all(&log, 0), kept.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_compaction_took_is_no_hole() {
+    let mut fixture = crashed(many_segments());
+    let gone = files(&fixture.dir(), ".log").remove(1);
+    std::fs::remove_file(gone).expect("removed");
+    let tp = TopicPartition::new("t", 0);
+    fixture
+        .log_dir
+        .cleaner_offsets
+        .set(&tp, 30)
+        .expect("written");
+    let (_, text) = logged(|| fixture.open_with(true, 36));
+    assert!(!text.contains("a hole"), "{text}");
+    fixture
+        .log_dir
+        .cleaner_offsets
+        .remove(&tp)
+        .expect("written");
+    fixture.config.cleanup_policy.compact = true;
+    let (_, text) = logged(|| fixture.open_with(true, 36));
+    assert!(!text.contains("a hole"), "{text}");
+}
+
+#[test]
+fn a_recovery_point_behind_the_end_is_told_and_not_believed() {
+    for was_clean in [true, false] {
+        let fixture = crashed(many_segments());
+        let path = files(&fixture.dir(), ".log").remove(1);
+        let mut bytes = std::fs::read(&path).expect("read");
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        std::fs::write(&path, &bytes).expect("written");
+        let (log, text) = logged(|| fixture.open_with(was_clean, 37));
+        let offsets = "log_end_offset=36 recovery_point=37";
+        assert!(text.contains(" WARN ") && text.contains(offsets), "{text}");
+        let end = log.log_end_offset();
+        assert!(end < 36, "the damage is found");
+        assert_eq!(read_all(&log, 0), numbers(end));
+        assert!(log.recovery_point() <= end);
+        assert_eq!(
+            append(&log, &batch(end, 1)).expect("appended").base_offset,
+            end
+        );
+    }
 }
 
 #[test]

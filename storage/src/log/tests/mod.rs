@@ -4,6 +4,7 @@ mod compaction;
 mod concurrency;
 mod damage;
 mod disk_full;
+mod failed_flush;
 mod model;
 mod mutation;
 mod verbs;
@@ -13,7 +14,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{AppendInfo, AppendOrigin, Log, OpenLog};
+pub(crate) use failed_flush::FaultyDisk;
+
+use super::{AppendInfo, AppendOrigin, Log, OpenLog, Throttle};
 use crate::errors::AppendError;
 use crate::log_config::LogConfig;
 use crate::log_manager::LogDir;
@@ -40,11 +43,22 @@ pub(super) fn small_segments() -> LogConfig {
 impl Fixture {
     pub(super) fn new(config: LogConfig) -> Self {
         let root = tempfile::tempdir().expect("a directory");
-        let log_dir = Arc::new(LogDir::open(root.path()).expect("opened"));
+        let log_dir = LogDir::open(root.path()).expect("opened");
+        Self::in_dir(root, log_dir, config)
+    }
+
+    /// On a disk that may fail.
+    pub(super) fn on(disk: FaultyDisk, config: LogConfig) -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        let log_dir = LogDir::open_on(root.path(), Box::new(disk)).expect("opened");
+        Self::in_dir(root, log_dir, config)
+    }
+
+    fn in_dir(root: tempfile::TempDir, log_dir: LogDir, config: LogConfig) -> Self {
         std::fs::create_dir(root.path().join("t-0")).expect("created");
         Self {
             root,
-            log_dir,
+            log_dir: Arc::new(log_dir),
             config,
         }
     }
@@ -123,6 +137,30 @@ pub(super) fn read_all(log: &Log, mut offset: i64) -> Vec<(i64, String)> {
         offset = next;
     }
     all
+}
+
+/// What `work` gives, and what it logs on this thread.
+pub(super) fn logged<T>(work: impl FnOnce() -> T) -> (T, String) {
+    #[derive(Clone, Default)]
+    struct Lines(Arc<parking_lot::Mutex<Vec<u8>>>);
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let result = tracing::subscriber::with_default(subscriber, work);
+    let text = String::from_utf8_lossy(&lines.0.lock()).into_owned();
+    (result, text)
 }
 
 pub(super) fn files(dir: &Path, suffix: &str) -> Vec<PathBuf> {

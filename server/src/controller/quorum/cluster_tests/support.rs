@@ -475,7 +475,7 @@ pub(super) fn chaos(seed: u64, duration: Duration) -> usize {
         let lost: Vec<_> = answered.difference(&there).collect();
         assert!(lost.is_empty(), "seed {seed}: node {id} lost {lost:?}");
     }
-    println!(
+    eprintln!(
         "seed {seed}: {number} requests, {} answered, {faults} faults",
         answered.len()
     );

@@ -1,0 +1,120 @@
+//! What all partitions of a broker share: the latest metadata, the clock, and the way to the
+//! controller.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use highwater_storage::{BrokerEpoch, BrokerId};
+use tokio::sync::watch;
+
+use super::alter_partition::AlterPartitionQueue;
+use super::settings::ReplicaSettings;
+use crate::cluster::ClusterImage;
+use crate::state::leadership::{BrokerDirectory, BrokerStanding, Moment};
+
+/// What all partitions of a broker share.
+#[derive(Debug)]
+pub struct ReplicaContext {
+    local_broker: BrokerId,
+    image: ArcSwap<ClusterImage>,
+    settings: ArcSwap<ReplicaSettings>,
+    session_expired: AtomicBool,
+    broker_epoch: watch::Sender<Option<BrokerEpoch>>,
+    started: Instant,
+    proposals: AlterPartitionQueue,
+}
+
+impl ReplicaContext {
+    /// For this broker, which has heard of no metadata yet.
+    #[must_use]
+    pub fn new(local_broker: BrokerId) -> Self {
+        Self {
+            local_broker,
+            image: ArcSwap::from_pointee(ClusterImage::empty("")),
+            settings: ArcSwap::default(),
+            session_expired: AtomicBool::new(false),
+            broker_epoch: watch::Sender::new(None),
+            started: Instant::now(),
+            proposals: AlterPartitionQueue::default(),
+        }
+    }
+
+    /// This broker.
+    pub fn local_broker(&self) -> BrokerId {
+        self.local_broker
+    }
+
+    /// Takes up newer metadata.
+    pub fn set_image(&self, image: Arc<ClusterImage>) {
+        self.image.store(image);
+    }
+
+    /// The latest metadata that partitions look at.
+    pub fn image(&self) -> arc_swap::Guard<Arc<ClusterImage>> {
+        self.image.load()
+    }
+
+    /// Replaces the settings; they hold from the next event on.
+    pub fn configure(&self, settings: ReplicaSettings) {
+        self.settings.store(Arc::new(settings));
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> arc_swap::Guard<Arc<ReplicaSettings>> {
+        self.settings.load()
+    }
+
+    /// Says whether the controller has not confirmed this broker's session for so long that others
+    /// may lead its partitions by now. Appends and look-ups of the latest offset are refused then.
+    pub fn set_session_expired(&self, expired: bool) {
+        self.session_expired.store(expired, Ordering::Release);
+    }
+
+    /// Whether this broker's session has expired as far as it knows.
+    pub fn is_session_expired(&self) -> bool {
+        self.session_expired.load(Ordering::Relaxed)
+    }
+
+    /// Says in which run this broker is registered. Fetchers wait for it: a fetch that names an
+    /// earlier run, or none, might count for what that run had.
+    pub fn set_broker_epoch(&self, broker_epoch: BrokerEpoch) {
+        self.broker_epoch.send_replace(Some(broker_epoch));
+    }
+
+    /// The present run of this broker, once it is registered.
+    pub fn broker_epoch(&self) -> Option<BrokerEpoch> {
+        *self.broker_epoch.borrow()
+    }
+
+    /// Proposals of in-sync replicas that wait for the controller.
+    pub fn proposals(&self) -> &AlterPartitionQueue {
+        &self.proposals
+    }
+
+    /// A clock in ms that never goes back, whatever happens to the time of day.
+    pub fn now_ms(&self) -> i64 {
+        i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// Runs `decide` with what is true now.
+    pub fn at_this_moment<T>(&self, decide: impl FnOnce(&Moment<'_>) -> T) -> T {
+        let image = self.image();
+        decide(&Moment {
+            now_ms: self.now_ms(),
+            replica_lag_time_max_ms: self.settings().replica_lag_time_max_ms,
+            brokers: &**image,
+        })
+    }
+}
+
+impl BrokerDirectory for ClusterImage {
+    fn standing(&self, broker: BrokerId) -> Option<BrokerStanding> {
+        let registration = self.broker(broker)?;
+        Some(BrokerStanding {
+            broker_epoch: registration.epoch,
+            is_active: registration.is_active(),
+        })
+    }
+}

@@ -12,6 +12,7 @@
 //! partitions cost neither descriptors nor maps. This is the only file of the project with `unsafe` in it.
 #![allow(unsafe_code)]
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -214,9 +215,17 @@ impl MappedFile {
 }
 
 /// A read-only map of a file, longer than the file may be.
-#[derive(Debug)]
 pub(crate) struct FileMap {
     bytes: Bytes,
+}
+
+/// The length only: the map reaches beyond the file's end, where nothing may be read.
+impl fmt::Debug for FileMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileMap")
+            .field("len", &self.bytes.len())
+            .finish()
+    }
 }
 
 struct MapOwner(Mmap);
@@ -367,6 +376,15 @@ mod tests {
         assert_eq!(map.get(0..3), b"abc");
         assert_eq!(map.get(3..100_003), &later[..]);
         assert_eq!(file.file_len().expect("known"), 100_003);
+    }
+
+    #[test]
+    fn a_map_beyond_the_end_of_the_file_can_be_shown() {
+        let (_dir, file) = new_file();
+        file.write_at(0, &mut [IoSlice::new(b"abc")])
+            .expect("written");
+        let _map = file.map(3, 1 << 20).expect("mapped");
+        assert!(format!("{file:?}").contains("FileMap { len: 1048576 }"));
     }
 
     #[test]

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use highwater_storage::{BrokerEpoch, BrokerId};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::alter_partition::AlterPartitionQueue;
 use super::settings::ReplicaSettings;
@@ -88,6 +89,20 @@ impl ReplicaContext {
         *self.broker_epoch.borrow()
     }
 
+    /// Waits until this broker is registered.
+    pub(super) async fn wait_for_broker_epoch(&self) -> BrokerEpoch {
+        let mut receiver = self.broker_epoch.subscribe();
+        loop {
+            if let Some(broker_epoch) = *receiver.borrow_and_update() {
+                return broker_epoch;
+            }
+            if receiver.changed().await.is_err() {
+                // The sender is ours, so it lives.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
     /// Proposals of in-sync replicas that wait for the controller.
     pub fn proposals(&self) -> &AlterPartitionQueue {
         &self.proposals
@@ -107,6 +122,13 @@ impl ReplicaContext {
             brokers: &**image,
         })
     }
+}
+
+/// The time of day, in ms since 1970: what a log rolls its segments by.
+pub(super) fn time_of_day_ms() -> i64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since_1970 = since_1970.unwrap_or_default();
+    i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX)
 }
 
 impl BrokerDirectory for ClusterImage {

@@ -7,6 +7,7 @@ pub mod alter_partition;
 pub mod commit_wait;
 pub mod context;
 pub mod error;
+pub mod fetcher;
 pub mod leader_endpoint;
 pub mod low_watermark_wait;
 pub mod offset_watch;
@@ -14,6 +15,7 @@ pub mod partition;
 pub mod read;
 pub mod replica_manager;
 pub mod settings;
+pub mod topic_settings;
 
 #[cfg(test)]
 mod testing;

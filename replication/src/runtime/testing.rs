@@ -10,9 +10,10 @@ use highwater_storage::{
 };
 use uuid::Uuid;
 
-use super::context::ReplicaContext;
+use super::context::{ReplicaContext, time_of_day_ms};
 use super::partition::{Appended, FetcherChange, FollowerRead, Leadership, Partition};
 use super::read::{PartitionRead, PartitionReadRequest, ReadIsolation};
+use super::topic_settings::TopicSettings;
 use crate::cluster::ClusterImage;
 use crate::cluster::records::RegisterBrokerRecord;
 use crate::runtime::error::PartitionError;
@@ -55,7 +56,7 @@ pub(super) fn image(fenced: &[BrokerId]) -> Arc<ClusterImage> {
     Arc::new(image)
 }
 
-/// A partition on broker 1, with its log in a directory of its own.
+/// A partition on a broker, with its log in a directory of its own.
 pub(super) struct Fixture {
     pub(super) partition: Arc<Partition>,
     pub(super) context: Arc<ReplicaContext>,
@@ -78,7 +79,12 @@ pub(super) fn leadership(
 }
 
 impl Fixture {
+    /// On broker 1.
     pub(super) fn new(min_insync_replicas: i32) -> Self {
+        Self::on(B1, min_insync_replicas)
+    }
+
+    pub(super) fn on(broker: BrokerId, min_insync_replicas: i32) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let logs = LogManager::open(LogManagerSettings {
             log_dirs: vec![dir.path().to_owned()],
@@ -91,14 +97,16 @@ impl Fixture {
         };
         let topic_partition = TopicPartition::new("t", 0);
         let topic_id = TopicId(Uuid::from_u128(7));
+        let settings = TopicSettings::from(config.clone());
         let log = logs
-            .get_or_create(&topic_partition, Some(topic_id), config, NOW_MS)
+            .get_or_create(&topic_partition, Some(topic_id), config, time_of_day_ms())
             .expect("made");
-        let context = Arc::new(ReplicaContext::new(B1));
+        let context = Arc::new(ReplicaContext::new(broker));
         context.set_image(image(&[]));
         let shared = Arc::clone(&context);
+        let partition = Partition::new(topic_partition, topic_id, shared, log, &settings);
         Self {
-            partition: Arc::new(Partition::new(topic_partition, topic_id, shared, log)),
+            partition: Arc::new(partition),
             context,
             _dir: dir,
         }

@@ -258,10 +258,15 @@ impl Log {
             .ok_or_else(|| StorageError::corrupt(&self.dir, "no segment"))
     }
 
-    /// Why the log is offline, if it is: forcing it to disk failed, so that what was appended may be lost. Only the next
-    /// start brings it back.
+    /// Why the log is offline, if it is: forcing it to disk failed, so that what was appended may be lost, or it was
+    /// [given up](Self::set_failed). Only the next start brings it back.
     pub fn failure(&self) -> Option<&StorageError> {
         self.failure.get()
+    }
+
+    /// Takes the log offline until the next start: it cannot be written as it must be. The first reason is kept.
+    pub fn set_failed(&self, reason: StorageError) {
+        let _ = self.failure.set(reason);
     }
 
     fn check_open(&self) -> Result<(), StorageError> {

@@ -12,15 +12,16 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use highwater_storage::{BrokerId, LeaderEpoch, Log, LogConfig, TopicId, TopicPartition};
+use highwater_storage::{BrokerId, LeaderEpoch, Log, TopicId, TopicPartition};
 use parking_lot::Mutex;
 
 use super::context::ReplicaContext;
 use super::error::PartitionError;
 use super::offset_watch::OffsetWatch;
+use super::topic_settings::TopicSettings;
 use crate::state::fencing::check_leader_epoch;
 use crate::state::isr::IsrProposal;
-use crate::state::leader::{LeaderConfig, LeaderEffects, LeaderState};
+use crate::state::leader::{LeaderEffects, LeaderState};
 use crate::state::leadership::LogOffsets;
 use crate::state::replica::{ReplicaRole, ReplicaState, RoleChange};
 use crate::state::truncation::FollowerLog;
@@ -131,15 +132,17 @@ pub enum FetcherChange {
 }
 
 impl Partition {
-    /// A partition over an opened log. Call [`become_as`](Self::become_as) next.
+    /// A partition over an opened log, which has its settings already. Call
+    /// [`become_as`](Self::become_as) next.
     #[must_use]
     pub fn new(
         topic_partition: TopicPartition,
         topic_id: TopicId,
         context: Arc<ReplicaContext>,
         log: Arc<Log>,
+        settings: &TopicSettings,
     ) -> Self {
-        let replica = ReplicaState::new(context.local_broker(), leader_config(&log.config()));
+        let replica = ReplicaState::new(context.local_broker(), settings.leader_config());
         let leadership = Leadership {
             leader: None,
             leader_epoch: replica.leader_epoch(),
@@ -306,13 +309,13 @@ impl Partition {
         self.wake_all();
     }
 
-    /// Gives the log a new configuration. A lower `min.insync.replicas` may move the high
-    /// watermark at once, and parked requests look again.
-    pub fn set_log_config(self: &Arc<Self>, config: LogConfig) {
+    /// Takes up new settings. A lower `min.insync.replicas` may move the high watermark at once,
+    /// and parked requests look again.
+    pub fn set_topic_settings(self: &Arc<Self>, settings: TopicSettings) {
         let aftermath = {
             let mut role = self.role.lock();
-            let leader_config = leader_config(&config);
-            self.log.set_config(config);
+            let leader_config = settings.leader_config();
+            self.log.set_config(settings.log);
             let offsets = self.offsets();
             let effects = self
                 .context
@@ -413,14 +416,6 @@ fn role_view(leader: &LeaderState) -> RoleView {
         maximal_isr: leader.isr().maximal_len(),
         effective_min_isr: leader.effective_min_isr(),
         has_followers: !leader.followers().is_empty(),
-    }
-}
-
-/// What the leader looks at among a topic's settings.
-fn leader_config(config: &LogConfig) -> LeaderConfig {
-    LeaderConfig {
-        min_insync_replicas: usize::try_from(config.min_insync_replicas).unwrap_or(1),
-        observers: Vec::new(),
     }
 }
 

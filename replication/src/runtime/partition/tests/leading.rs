@@ -7,7 +7,7 @@ use crate::runtime::commit_wait::CommitWait;
 use crate::runtime::settings::ReplicaSettings;
 use crate::state::alter_partition::AlteredPartition;
 use crate::state::replica_selector::ReplicaSelector;
-use highwater_storage::PartitionEpoch;
+use highwater_storage::{LogConfig, PartitionEpoch};
 
 fn accepted(proposal: &IsrProposal) -> AlteredPartition {
     AlteredPartition {
@@ -16,6 +16,14 @@ fn accepted(proposal: &IsrProposal) -> AlteredPartition {
         partition_epoch: PartitionEpoch(proposal.partition_epoch.0 + 1),
         isr: proposal.isr.iter().map(|member| member.broker).collect(),
     }
+}
+
+fn set_min_insync_replicas(fixture: &Fixture, min_insync_replicas: i32) {
+    let config = LogConfig {
+        min_insync_replicas,
+        ..LogConfig::default()
+    };
+    fixture.partition.set_topic_settings(config.into());
 }
 
 /// What a wait gives if it is over.
@@ -118,10 +126,7 @@ async fn a_lower_minimum_completes_what_waits() {
     let commit = CommitWait::new(Arc::clone(&fixture.partition), led_since, 1);
     fixture.fetch(B2, 1);
     assert!(now_or_waiting(&commit).await.is_none());
-    fixture.partition.set_log_config(LogConfig {
-        min_insync_replicas: 2,
-        ..LogConfig::default()
-    });
+    set_min_insync_replicas(&fixture, 2);
     assert!(matches!(now_or_waiting(&commit).await, Some(Ok(()))));
 }
 
@@ -237,10 +242,7 @@ fn a_follower_reads_beyond_the_high_watermark_and_a_consumer_does_not() {
 fn a_follower_that_catches_up_is_proposed_and_joins() {
     let fixture = Fixture::leading(1, &[B1]);
     fixture.append(1, Acks::Leader).expect("appended");
-    fixture.partition.set_log_config(LogConfig {
-        min_insync_replicas: 2,
-        ..LogConfig::default()
-    });
+    set_min_insync_replicas(&fixture, 2);
     fixture.append(1, Acks::Leader).expect("appended");
     assert_eq!(fixture.high_watermark(), 1);
     fixture.fetch(B2, 0);

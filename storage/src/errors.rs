@@ -116,6 +116,9 @@ pub enum AppendError {
     /// CORRUPT_MESSAGE: a CRC, a length or the magic cannot be right.
     #[error("{0}")]
     CorruptMessage(String),
+    /// INVALID_RECORD: not exactly one batch of the present format, which is seen before the log is asked.
+    #[error("{0}")]
+    NotOneBatch(String),
     /// INVALID_RECORD: the batch or some of its records break a rule.
     #[error("{message}")]
     InvalidRecord {

@@ -23,12 +23,6 @@ const KNOWN_DIFFERENCES: &[(ApiKey, &str, &str, &str)] = &[
         "each broker lists its own APIs and features; versions.rs looks at them",
     ),
     (
-        ApiKey::Produce,
-        "*",
-        "error_message",
-        "ours says in words what is wrong with a batch, where Apache Kafka has only a code",
-    ),
-    (
         ApiKey::DescribeProducers,
         "unknown partition",
         "error_message",

@@ -12,6 +12,7 @@ mod offsets;
 mod pipelining;
 mod process;
 mod produce;
+mod produce_errors;
 mod requests;
 mod requests_admin;
 mod sessions;

@@ -39,7 +39,7 @@ impl ErrorCode for AppendError {
     fn error_code(&self) -> ResponseError {
         match self {
             Self::CorruptMessage(_) => ResponseError::CorruptMessage,
-            Self::InvalidRecord { .. } => ResponseError::InvalidRecord,
+            Self::NotOneBatch(_) | Self::InvalidRecord { .. } => ResponseError::InvalidRecord,
             Self::InvalidTimestamp { .. } => ResponseError::InvalidTimestamp,
             Self::MessageTooLarge { .. } => ResponseError::MessageTooLarge,
             Self::RecordListTooLarge { .. } => ResponseError::RecordListTooLarge,

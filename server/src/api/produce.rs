@@ -106,19 +106,20 @@ async fn answer_when_committed(
         };
         ctx.count_error(error);
         let entry = &mut response.responses[pending.topic].partition_responses[pending.partition];
+        // What was appended is appended, and the answer tells where.
         entry.error_code = error.code();
-        entry.base_offset = -1;
-        entry.log_append_time_ms = -1;
-        entry.log_start_offset = -1;
     }
     ctx.encode(&response)
 }
 
-/// Why one partition's records are refused, with what the client is told.
+/// Why one partition's records are refused, with what the client is told. As in Apache Kafka there is a text only beside
+/// single records that are at fault.
 struct Refusal {
     error: ResponseError,
     message: Option<String>,
     record_errors: Vec<RecordError>,
+    /// Where the log begins, if it was asked; else -1.
+    log_start_offset: i64,
 }
 
 impl From<ResponseError> for Refusal {
@@ -127,36 +128,56 @@ impl From<ResponseError> for Refusal {
             error,
             message: None,
             record_errors: Vec::new(),
+            log_start_offset: -1,
         }
     }
 }
 
 impl Refusal {
-    fn with_message(error: ResponseError, message: &str) -> Self {
+    fn of_append(partition: &Partition, error: PartitionError) -> Self {
+        tracing::debug!(topic_partition = %partition.topic_partition(), %error, "refused a batch");
+        let code = error.error_code();
+        let log_start_offset = if tells_log_start(&error) {
+            partition.log().log_start_offset()
+        } else {
+            -1
+        };
+        let (message, record_errors) = match error {
+            PartitionError::Append(
+                AppendError::InvalidRecord {
+                    message,
+                    record_errors,
+                }
+                | AppendError::InvalidTimestamp {
+                    message,
+                    record_errors,
+                },
+            ) if !record_errors.is_empty() => (Some(message), record_errors),
+            _ => (None, Vec::new()),
+        };
         Self {
-            error,
-            message: Some(message.to_owned()),
-            record_errors: Vec::new(),
+            error: code,
+            message,
+            record_errors,
+            log_start_offset,
         }
     }
 }
 
-impl From<PartitionError> for Refusal {
-    fn from(error: PartitionError) -> Self {
-        let code = error.error_code();
-        let PartitionError::Append(append) = &error else {
-            return code.into();
-        };
-        let record_errors = match append {
-            AppendError::InvalidRecord { record_errors, .. }
-            | AppendError::InvalidTimestamp { record_errors, .. } => record_errors.clone(),
-            _ => Vec::new(),
-        };
-        Self {
-            error: code,
-            message: Some(append.to_string()),
-            record_errors,
-        }
+/// Whether Apache Kafka tells where the log begins beside this error: not when it has not come to the log, and not for
+/// what it expects to go wrong.
+fn tells_log_start(error: &PartitionError) -> bool {
+    match error {
+        PartitionError::NotEnoughReplicas { .. } => true,
+        PartitionError::Append(error) => !matches!(
+            error,
+            AppendError::NotOneBatch(_)
+                | AppendError::CorruptMessage(_)
+                | AppendError::MessageTooLarge { .. }
+                | AppendError::RecordListTooLarge { .. }
+                | AppendError::Storage(_)
+        ),
+        _ => false,
     }
 }
 
@@ -229,7 +250,8 @@ impl Producing<'_> {
         self.ctx.count_error(refusal.error);
         let response = response
             .with_error_code(refusal.error.code())
-            .with_base_offset(-1);
+            .with_base_offset(-1)
+            .with_log_start_offset(self.log_start_offset(refusal.log_start_offset));
         if self.ctx.api_version < RECORD_ERRORS_FROM {
             return response;
         }
@@ -254,16 +276,13 @@ impl Producing<'_> {
             .records
             .as_ref()
             .filter(|records| !records.is_empty())
-            .ok_or_else(|| {
-                Refusal::with_message(
-                    ResponseError::InvalidRecord,
-                    "a produce request must have exactly one record batch for each partition",
-                )
-            })?;
+            .ok_or(ResponseError::InvalidRecord)?;
         if let Ok(header) = BatchHeader::parse(records) {
             self.check_header(&header)?;
         }
-        Ok(partition.append_as_leader(records, acks, AppendOrigin::Client, self.now_ms)?)
+        partition
+            .append_as_leader(records, acks, AppendOrigin::Client, self.now_ms)
+            .map_err(|error| Refusal::of_append(&partition, error))
     }
 
     fn find(&self, topic: &TopicProduceData, index: i32) -> Result<Arc<Partition>, Refusal> {
@@ -274,10 +293,7 @@ impl Producing<'_> {
         };
         let internal = partitions::is_internal(&partition.topic_partition().topic);
         if internal && self.ctx.client_id.as_deref() != Some(ADMIN_CLIENT_ID) {
-            return Err(Refusal::with_message(
-                ResponseError::InvalidTopicException,
-                "cannot append to an internal topic",
-            ));
+            return Err(ResponseError::InvalidTopicException.into());
         }
         Ok(partition)
     }
@@ -296,10 +312,7 @@ impl Producing<'_> {
         }
         if self.ctx.api_version < ZSTD_FROM && header.compression().ok() == Some(Compression::Zstd)
         {
-            return Err(Refusal::with_message(
-                ResponseError::UnsupportedCompressionType,
-                "zstd needs produce version 7 or later",
-            ));
+            return Err(ResponseError::UnsupportedCompressionType.into());
         }
         Ok(())
     }

@@ -122,7 +122,7 @@ impl ValidatedBatch {
 /// window for that, as Kafka does it too; nothing is kept but for `compression.type`.
 ///
 /// # Errors
-/// `CorruptMessage`, `MessageTooLarge`, `InvalidRecord` and `InvalidTimestamp`, the last two with the
+/// `NotOneBatch`, `CorruptMessage`, `MessageTooLarge`, `InvalidRecord` and `InvalidTimestamp`, the last two with the
 /// records at fault if single records are.
 pub fn validate_produced(
     records: &Bytes,
@@ -190,12 +190,12 @@ fn stamp(batch: Bytes, log_append_time: Option<i64>, max_timestamp: i64) -> Vali
 /// they cannot become one.
 fn single_batch_size(records: &[u8]) -> Result<usize, AppendError> {
     let size = framed_size(records)?
-        .ok_or_else(|| invalid("there must be a batch in the records of a partition"))?;
+        .ok_or_else(|| not_one_batch("there must be a batch in the records of a partition"))?;
     if records[HEADER_BYTES_UP_TO_MAGIC - 1] != MAGIC_V2 as u8 {
-        return Err(invalid("batches must have magic 2"));
+        return Err(not_one_batch("batches must have magic 2"));
     }
     if framed_size(&records[size..])?.is_some() {
-        return Err(invalid(
+        return Err(not_one_batch(
             "there must be one batch only in the records of a partition",
         ));
     }
@@ -406,6 +406,10 @@ fn recompress(
 
 fn corrupt(message: impl Into<String>) -> AppendError {
     AppendError::CorruptMessage(message.into())
+}
+
+fn not_one_batch(message: &str) -> AppendError {
+    AppendError::NotOneBatch(message.to_owned())
 }
 
 fn invalid(message: impl Into<String>) -> AppendError {

@@ -12,4 +12,5 @@ pub mod log_dirs;
 pub mod metadata;
 pub mod metrics;
 pub mod network;
+pub mod peer;
 pub mod web;

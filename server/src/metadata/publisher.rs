@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use highwater_replication::cluster::{ClusterDelta, ClusterImage};
+use tokio::sync::watch;
 
 /// Acts on a new image, on the controller's thread: a request's response waits for it. Must not submit a request and
 /// wait for it.
@@ -12,6 +13,7 @@ pub type MetadataSubscriber = Box<dyn Fn(&Arc<ClusterImage>, &ClusterDelta) + Se
 /// Hands out the latest image.
 pub struct MetadataPublisher {
     image: ArcSwap<ClusterImage>,
+    published_offset: watch::Sender<i64>,
     subscribers: Vec<MetadataSubscriber>,
 }
 
@@ -19,6 +21,7 @@ impl MetadataPublisher {
     /// Starts with `image`, of which subscribers are not told: they are built from it.
     pub fn new(image: Arc<ClusterImage>, subscribers: Vec<MetadataSubscriber>) -> Self {
         Self {
+            published_offset: watch::Sender::new(image.offset()),
             image: ArcSwap::new(image),
             subscribers,
         }
@@ -27,6 +30,11 @@ impl MetadataPublisher {
     /// The latest image whose changes every subscriber has acted on, or is acting on.
     pub fn image(&self) -> Arc<ClusterImage> {
         self.image.load_full()
+    }
+
+    /// Offset of the last record of the latest image, and word of each change: what this node has acted on.
+    pub fn published_offset(&self) -> watch::Receiver<i64> {
+        self.published_offset.subscribe()
     }
 
     /// Makes `image` the latest: those who act on changes first, in the order they subscribed, so that who reads the
@@ -38,6 +46,7 @@ impl MetadataPublisher {
             }
         }
         self.image.store(image.clone());
+        self.published_offset.send_replace(image.offset());
     }
 }
 

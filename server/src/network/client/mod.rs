@@ -13,6 +13,8 @@ mod request;
 mod versions;
 
 #[cfg(test)]
+pub(crate) mod fake_node;
+#[cfg(test)]
 mod tests;
 
 use std::time::Duration;

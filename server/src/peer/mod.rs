@@ -1,0 +1,11 @@
+//! What this node does with others: it follows the active controller, asks it for changes, tells it that it lives, and
+//! fetches from the brokers that lead its partitions.
+
+pub mod alter_partition;
+pub mod controller_channel;
+pub mod leader_endpoint;
+pub mod lifecycle;
+pub mod observer;
+
+#[cfg(test)]
+mod test_node;

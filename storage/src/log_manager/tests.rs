@@ -163,6 +163,35 @@ fn records_and_metadata_are_found_without_opening_a_log() {
 }
 
 #[test]
+fn a_garbled_checkpoint_is_told_and_a_missing_or_empty_one_is_not() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for name in [
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+    ] {
+        let path = dir.path().join(name);
+        let open_with = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).expect("written");
+            crate::log::tests::logged(|| open(&[dir.path()])).1
+        };
+        let zeros = [0; 30];
+        for garbled in [
+            &b"0\n1\nt 0 1x\n"[..],
+            b"0\n2\nt 0 1\n",
+            b"\xff\xfe",
+            &zeros,
+        ] {
+            let text = open_with(garbled);
+            assert!(text.contains(" WARN ") && text.contains(name), "{text}");
+        }
+        // Apache Kafka makes the files before it has anything to write.
+        assert_eq!(open_with(b""), "");
+        std::fs::remove_file(&path).expect("removed");
+        assert_eq!(crate::log::tests::logged(|| open(&[dir.path()])).1, "");
+    }
+}
+
+#[test]
 fn one_bad_partition_takes_only_itself_offline() {
     let dir = tempfile::tempdir().expect("a directory");
     let logs = open(&[dir.path()]);

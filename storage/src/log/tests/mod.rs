@@ -140,7 +140,7 @@ pub(super) fn read_all(log: &Log, mut offset: i64) -> Vec<(i64, String)> {
 }
 
 /// What `work` gives, and what it logs on this thread.
-pub(super) fn logged<T>(work: impl FnOnce() -> T) -> (T, String) {
+pub(crate) fn logged<T>(work: impl FnOnce() -> T) -> (T, String) {
     #[derive(Clone, Default)]
     struct Lines(Arc<parking_lot::Mutex<Vec<u8>>>);
     impl std::io::Write for Lines {

@@ -100,6 +100,8 @@ fn a_write_whose_replicas_fall_behind_after_the_append_times_out_and_stays() {
         let waits = Duration::from_secs(20);
         let reply = produce(&mut connection, TOPIC, -1, waits, one("stuck"));
         assert_eq!(reply.error_code, code::REQUEST_TIMED_OUT, "{reply:?}");
+        // It tells where the record lies all the same.
+        assert_eq!((reply.base_offset, reply.log_start_offset), (1, 0));
         cluster.wait_for_leader_and_isr(TOPIC, 0, 1, &[1]);
         assert_eq!(
             visible(cluster),

@@ -16,7 +16,7 @@ mod start;
 pub use start::{RunningBroker, StartError};
 
 use crate::config::DynamicConfig;
-use crate::controller::{AutoTopicCreation, ControllerHandle, ProducerIdManager};
+use crate::controller::{AutoTopicCreation, BrokerSessions, ControllerHandle, ProducerIdManager};
 use crate::coordinator::group::GroupCoordinator;
 use crate::fetch_session::FetchSessionCache;
 use crate::network::NetworkMetrics;
@@ -37,6 +37,8 @@ pub struct Broker {
     pub config: Arc<DynamicConfig>,
     /// The controller: changes of the metadata go through it.
     pub controller: ControllerHandle,
+    /// The sessions of brokers, while this node is the active controller.
+    pub broker_sessions: Arc<BrokerSessions>,
     /// Ids for idempotent producers.
     pub producer_ids: ProducerIdManager,
     /// Topics that are made on demand.

@@ -11,6 +11,7 @@ use highwater::api::{CloseReason, apis};
 use highwater::broker::RunningBroker;
 use highwater::config::{DynamicConfig, StaticConfig};
 use highwater::log_dirs;
+use highwater::network::ListenerKind;
 use kafka_protocol::messages::*;
 use kafka_protocol::protocol::{Decodable, HeaderVersion, Request, StrBytes};
 use tokio::runtime::Runtime;
@@ -170,7 +171,9 @@ fn api_versions_has_a_response_header_without_tags_and_tells_what_is_served() {
             .iter()
             .map(|key| (key.api_key, key.max_version))
             .collect();
-        let served: Vec<_> = apis().map(|entry| (entry.key, entry.max_version)).collect();
+        let served: Vec<_> = apis(ListenerKind::Broker)
+            .map(|entry| (entry.key, entry.max_version))
+            .collect();
         assert_eq!(told, served);
         let produce = response
             .api_keys
@@ -236,7 +239,7 @@ fn a_request_that_claims_2_to_the_31_elements_closes_its_connection_and_nothing_
     let started = Started::on(dir.path());
     let mut bystander = started.connect();
     let mut sent = 0;
-    for entry in apis() {
+    for entry in apis(ListenerKind::Broker) {
         let key = ApiKey::try_from(entry.key).unwrap();
         for version in entry.min_version..=entry.max_version {
             let is_flexible = key.request_header_version(version) == 2;

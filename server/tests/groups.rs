@@ -12,6 +12,7 @@ use highwater::api::{api, apis};
 use highwater::broker::RunningBroker;
 use highwater::config::{DynamicConfig, StaticConfig};
 use highwater::log_dirs;
+use highwater::network::ListenerKind;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
 use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
@@ -226,7 +227,7 @@ fn at_every_version<R: Request>(
     request: impl Fn(i16) -> R,
     check: impl Fn(i16, R::Response),
 ) {
-    let served = api(R::KEY).unwrap();
+    let served = api(ListenerKind::Broker, R::KEY).unwrap();
     assert!(served.min_version <= R::VERSIONS.min && served.max_version >= R::VERSIONS.max);
     for version in R::VERSIONS.min..=R::VERSIONS.max {
         let response = client.call(&request(version), version);
@@ -525,9 +526,9 @@ fn a_topic_that_is_made_again_has_no_committed_offsets() {
 #[test]
 fn offsets_by_topic_id_are_served() {
     for key in [ApiKey::OffsetCommit as i16, ApiKey::OffsetFetch as i16] {
-        assert_eq!(api(key).unwrap().max_version, 10);
+        assert_eq!(api(ListenerKind::Broker, key).unwrap().max_version, 10);
     }
-    let keys: Vec<_> = apis().map(|api| api.key).collect();
+    let keys: Vec<_> = apis(ListenerKind::Broker).map(|api| api.key).collect();
     assert!(
         !keys.contains(&(ApiKey::ConsumerGroupHeartbeat as i16)),
         "KIP-848 is not offered"

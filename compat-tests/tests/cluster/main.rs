@@ -3,6 +3,7 @@
 //! `BROKER=highwater|kafka|both` selects. One cluster runs at a time.
 
 mod acks_table;
+mod controller_requests;
 mod elections;
 mod failure_scripts;
 mod following;

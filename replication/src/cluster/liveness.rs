@@ -90,26 +90,25 @@ impl BrokerLiveness {
         }
     }
 
-    /// A heartbeat came in, whatever will be answered. One of an earlier run than the one known says nothing.
+    /// A heartbeat came in, whatever will be answered. One that is not of the registered run says nothing.
     pub fn on_heartbeat(
         &mut self,
+        image: &ClusterImage,
         id: BrokerId,
         epoch: BrokerEpoch,
         metadata_offset: i64,
         now_ms: i64,
     ) {
-        if self
-            .sessions
-            .get(&id)
-            .is_none_or(|session| session.epoch < epoch)
-        {
-            self.begin_session(id, epoch, now_ms);
+        if image.broker(id).is_none_or(|broker| broker.epoch != epoch) {
+            return;
         }
+        self.on_registered(id, epoch, now_ms);
         let grace_ms = self.config.disconnect_grace_ms;
         if let Some(session) = self.session_mut(id, epoch) {
             let is_late =
                 |since: i64| grace_ms.is_some_and(|grace| now_ms.saturating_sub(since) > grace);
-            session.survives_disconnects |= session.disconnected_at_ms.take().is_some_and(is_late);
+            let disconnected = session.disconnected_at_ms.take();
+            session.survives_disconnects |= disconnected.is_some_and(is_late);
             session.last_contact_ms = session.last_contact_ms.max(now_ms);
             session.metadata_offset = metadata_offset;
         }

@@ -1,4 +1,4 @@
-//! ApiVersions (key 18): the APIs and versions that have a handler.
+//! ApiVersions (key 18): the APIs and versions that have a handler on the listener.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const FEATURES_VERSION: i16 = 3;
 /// The version from which a feature's lowest level may be 0.
 const FEATURES_FROM_ZERO_VERSION: i16 = 4;
 
-/// Answers with every API of the table. A client software name or version that Kafka would not take (KIP-511) gets
+/// Answers with every API that the table has for the listener. A client software name or version that Kafka would not take (KIP-511) gets
 /// INVALID_REQUEST; the connection goes on.
 pub(crate) fn handle(
     broker: &Arc<Broker>,
@@ -35,7 +35,8 @@ pub(crate) fn handle(
         return ctx.encode(&response).into();
     }
     let response = with_features(
-        ApiVersionsResponse::default().with_api_keys(apis().map(api_version).collect()),
+        ApiVersionsResponse::default()
+            .with_api_keys(apis(ctx.listener.kind).map(api_version).collect()),
         ctx.api_version,
         supported_features(),
         finalized_features(&broker.image()),

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kafka_protocol::ResponseError;
 use kafka_protocol::protocol::{Encodable, HeaderVersion, StrBytes};
@@ -27,6 +28,8 @@ pub struct RequestContext {
     /// A number of the connection, unique in this process.
     pub connection_id: u64,
     pub(crate) metrics: Arc<NetworkMetrics>,
+    /// Set when the request is answered with NOT_CONTROLLER; who hands the request on looks at it.
+    pub(crate) not_controller: Option<Arc<AtomicBool>>,
 }
 
 impl RequestContext {
@@ -50,6 +53,11 @@ impl RequestContext {
     /// Counts an error that this request is answered with, once for each entry of the response that carries it.
     pub fn count_error(&self, error: ResponseError) {
         self.metrics.count_error(self.api_key, error.code());
+        if error == ResponseError::NotController
+            && let Some(flag) = &self.not_controller
+        {
+            flag.store(true, Ordering::Release);
+        }
     }
 
     /// The client's address as Kafka shows it in group descriptions: a slash and the IP.

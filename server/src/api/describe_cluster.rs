@@ -1,7 +1,9 @@
-//! DescribeCluster: the brokers, over the listener that the client came in on.
+//! DescribeCluster: the brokers, over the listener that the client came in on; on a controller's listener the
+//! controllers (KIP-919).
 
 use std::sync::Arc;
 
+use highwater_replication::cluster::ClusterImage;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::describe_cluster_response::DescribeClusterBroker;
 use kafka_protocol::messages::{BrokerId, DescribeClusterRequest, DescribeClusterResponse};
@@ -10,6 +12,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::cluster_nodes::{ALL_CLUSTER_OPERATIONS, nodes};
 use super::{Reply, RequestContext};
 use crate::broker::Broker;
+use crate::network::ListenerKind;
 
 /// From here on the request names the type of endpoint that it wants.
 const ENDPOINT_TYPE_FROM: i16 = 1;
@@ -24,38 +27,97 @@ pub(crate) fn handle(
     ctx: &RequestContext,
     request: DescribeClusterRequest,
 ) -> Reply {
-    if ctx.api_version >= ENDPOINT_TYPE_FROM && request.endpoint_type != BROKER_ENDPOINT {
-        return refuse(ctx, request.endpoint_type);
+    let own_type = match ctx.listener.kind {
+        ListenerKind::Broker => BROKER_ENDPOINT,
+        ListenerKind::Controller => CONTROLLER_ENDPOINT,
+    };
+    if ctx.api_version >= ENDPOINT_TYPE_FROM && request.endpoint_type != own_type {
+        return refuse(ctx, own_type, request.endpoint_type);
     }
     let image = broker.image();
-    let brokers = nodes(broker, ctx, &image, request.include_fenced_brokers)
-        .into_iter()
-        .map(|node| {
-            DescribeClusterBroker::default()
-                .with_broker_id(node.id)
-                .with_host(node.host)
-                .with_port(node.port)
-                .with_rack(node.rack)
-                .with_is_fenced(node.is_fenced && ctx.api_version >= FENCED_FROM)
-        });
     let mut response = DescribeClusterResponse::default()
         .with_error_message(None)
-        .with_cluster_id(StrBytes::from_string(image.cluster_id().to_string()))
-        .with_controller_id(BrokerId(broker.controller.broker_id().0))
-        .with_brokers(brokers.collect());
+        .with_cluster_id(StrBytes::from_string(image.cluster_id().to_string()));
+    if ctx.api_version >= ENDPOINT_TYPE_FROM {
+        response.endpoint_type = own_type;
+    }
+    match ctx.listener.kind {
+        ListenerKind::Broker => {
+            response.controller_id = BrokerId(broker.controller.broker_id().0);
+            response.brokers = brokers(broker, ctx, &image, request.include_fenced_brokers);
+        }
+        ListenerKind::Controller => {
+            let active = broker.controller.quorum().leader_id();
+            response.controller_id = BrokerId(active.unwrap_or(-1));
+            response.brokers = controllers(broker, ctx, &image);
+        }
+    }
     if request.include_cluster_authorized_operations {
         response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS;
     }
     ctx.encode(&response).into()
 }
 
-fn refuse(ctx: &RequestContext, endpoint_type: i8) -> Reply {
-    let (error, text) = match endpoint_type {
-        CONTROLLER_ENDPOINT => (
+fn brokers(
+    broker: &Broker,
+    ctx: &RequestContext,
+    image: &ClusterImage,
+    with_fenced: bool,
+) -> Vec<DescribeClusterBroker> {
+    let nodes = nodes(broker, ctx, image, with_fenced).into_iter();
+    let brokers = nodes.map(|node| {
+        DescribeClusterBroker::default()
+            .with_broker_id(node.id)
+            .with_host(node.host)
+            .with_port(node.port)
+            .with_rack(node.rack)
+            .with_is_fenced(node.is_fenced && ctx.api_version >= FENCED_FROM)
+    });
+    brokers.collect()
+}
+
+/// The controllers that are reached over a listener of this name: as they registered, else as the configuration says.
+fn controllers(
+    broker: &Broker,
+    ctx: &RequestContext,
+    image: &ClusterImage,
+) -> Vec<DescribeClusterBroker> {
+    let node = |id: i32, host: &str, port: u16| {
+        DescribeClusterBroker::default()
+            .with_broker_id(BrokerId(id))
+            .with_host(StrBytes::from_string(host.to_owned()))
+            .with_port(port.into())
+            .with_rack(None)
+    };
+    let voters = broker.controller.quorum().voters().iter();
+    let controllers = voters.filter_map(|voter| match image.controllers().get(&voter.id) {
+        Some(registered) => {
+            let mut end_points = registered.end_points.iter();
+            let end_point = end_points.find(|end_point| end_point.name == ctx.listener.name)?;
+            Some(node(voter.id, &end_point.host, end_point.port))
+        }
+        None => (voter.port != 0).then(|| node(voter.id, &voter.host, voter.port)),
+    });
+    controllers.collect()
+}
+
+fn refuse(ctx: &RequestContext, own_type: i8, wanted: i8) -> Reply {
+    let name = |endpoint_type| match endpoint_type {
+        BROKER_ENDPOINT => Some("BROKER"),
+        CONTROLLER_ENDPOINT => Some("CONTROLLER"),
+        _ => None,
+    };
+    let (error, text) = match (name(own_type), name(wanted)) {
+        (Some(own), Some(wanted)) => (
             ResponseError::MismatchedEndpointType,
-            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER".to_owned(),
+            format!(
+                "The request was sent to an endpoint of type {own}, but we wanted an endpoint of type {wanted}"
+            ),
         ),
-        other => (ResponseError::UnsupportedEndpointType, format!("Unsupported endpoint type {other}")),
+        _ => (
+            ResponseError::UnsupportedEndpointType,
+            format!("Unsupported endpoint type {wanted}"),
+        ),
     };
     ctx.count_error(error);
     let response = DescribeClusterResponse::default()

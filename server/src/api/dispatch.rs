@@ -39,7 +39,7 @@ pub(crate) fn dispatch(
     if ctx.api_key == QUORUM_API_KEY && ctx.listener.kind == ListenerKind::Controller {
         return quorum_message(broker, ctx, frame);
     }
-    let Some(entry) = api(ctx.api_key) else {
+    let Some(entry) = api(ctx.listener.kind, ctx.api_key) else {
         return close(ctx, CloseReason::UnknownApi, "no handler for this api key");
     };
     if !(entry.min_version..=entry.max_version).contains(&ctx.api_version) {

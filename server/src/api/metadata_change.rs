@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use highwater_replication::cluster::{ClusterError, ClusterImage};
+use highwater_replication::cluster::liveness::BrokerLiveness;
+use highwater_replication::cluster::{ClusterError, ClusterImage, MetadataRecord};
 use kafka_protocol::ResponseError;
 use kafka_protocol::protocol::StrBytes;
 
@@ -53,4 +54,53 @@ where
 /// The text that goes with a refusal.
 pub(super) fn message(error: &ClusterError) -> Option<StrBytes> {
     Some(StrBytes::from_string(error.to_string()))
+}
+
+/// What the rules made of a request, as a decision: its records with the response, or the refusal alone.
+pub(super) fn decide<R>(
+    judged: Result<(Vec<MetadataRecord>, R), ClusterError>,
+) -> Decision<Result<R, ClusterError>> {
+    match judged {
+        Ok((records, response)) => Decision {
+            records,
+            response: Ok(response),
+        },
+        Err(error) => Decision::unchanged(Err(error)),
+    }
+}
+
+/// An error, and the text that the client is told.
+pub(super) type Refusal = (ResponseError, Option<StrBytes>);
+
+/// One error of a request that was refused by the controller or by its rules.
+pub(super) fn flatten<R>(
+    submitted: Result<Result<R, ClusterError>, ResponseError>,
+) -> Result<R, Refusal> {
+    match submitted {
+        Ok(Ok(response)) => Ok(response),
+        Ok(Err(error)) => Err((error.error_code(), message(&error))),
+        Err(error) => Err((error, None)),
+    }
+}
+
+/// Reads or changes the sessions of brokers, if this node is the active controller.
+pub(super) fn with_sessions<R>(
+    broker: &Broker,
+    act: impl FnOnce(&mut BrokerLiveness, &ClusterImage, i64) -> R,
+) -> Result<R, ResponseError> {
+    let epoch = active_epoch(broker)?;
+    let image = broker.image();
+    let sessions = &broker.broker_sessions;
+    Ok(sessions.with(epoch, &image, |liveness, now_ms| {
+        act(liveness, &image, now_ms)
+    }))
+}
+
+/// The epoch that this node is the active controller in; NOT_CONTROLLER if it is not.
+pub(super) fn active_epoch(broker: &Broker) -> Result<i32, ResponseError> {
+    let active = broker.controller.active_controller();
+    let epoch = active.borrow().as_ref().map(|node| node.epoch);
+    epoch
+        .filter(|_| broker.controller.is_active())
+        .ok_or(ResponseError::NotController)
 }

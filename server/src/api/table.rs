@@ -10,6 +10,7 @@ use super::context::RequestContext;
 use super::reply::Reply;
 use super::request_shape::{self, ShapeError};
 use crate::broker::Broker;
+use crate::network::ListenerKind;
 
 /// A request body that does not parse.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,31 @@ pub enum Dispatched {
 /// Decodes a body and runs its handler.
 pub type DispatchFn = fn(&Arc<Broker>, &RequestContext, Bytes) -> Result<Dispatched, DecodeError>;
 
+/// On which listeners an API is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServedOn {
+    /// On those for clients and brokers.
+    Broker,
+    /// On those of the controller.
+    Controller,
+    /// On all.
+    Both,
+}
+
+impl ServedOn {
+    /// Whether listeners of this kind are among them.
+    pub fn includes(self, kind: ListenerKind) -> bool {
+        match (self, kind) {
+            (Self::Both, _)
+            | (Self::Broker, ListenerKind::Broker)
+            | (Self::Controller, ListenerKind::Controller) => true,
+            (Self::Broker, ListenerKind::Controller) | (Self::Controller, ListenerKind::Broker) => {
+                false
+            }
+        }
+    }
+}
+
 /// One API: its key, the versions served and the handler.
 pub struct ApiEntry {
     /// Kafka's api key.
@@ -45,6 +71,11 @@ pub struct ApiEntry {
     pub max_version: i16,
     /// The lowest version that ApiVersions tells; below `min_version` where clients need it (KIP-896: Produce 0).
     pub advertised_min_version: i16,
+    /// On which listeners it is served.
+    pub served_on: ServedOn,
+    /// Whether only the active controller can answer: another node's broker listener hands the request on to it, and
+    /// another node's controller listener refuses it with NOT_CONTROLLER.
+    pub forwarded: bool,
     /// Decodes and handles.
     pub dispatch: DispatchFn,
     /// Decodes a body of a version and forgets it: what fuzzing and tests aim at.
@@ -61,16 +92,18 @@ pub(crate) fn decode<R: Request>(api_version: i16, mut body: Bytes) -> Result<R,
 ///
 /// ```ignore
 /// api_table! {
+///     on Broker;
 ///     sync Produce(ProduceRequest) => produce::handle, advertised_from 0;
-///     async CreateTopics(CreateTopicsRequest) => create_topics::handle;
 ///     sync Fetch(FetchRequest) => fetch::handle, up_to 17;
+///     forwarded CreateTopics(CreateTopicsRequest) => create_topics::handle;
 /// }
 /// ```
 ///
 /// A `sync` handler is `fn(&Arc<Broker>, &RequestContext, XRequest) -> Reply`, an `async` one is
-/// `async fn(Arc<Broker>, RequestContext, XRequest) -> Reply`.
+/// `async fn(Arc<Broker>, RequestContext, XRequest) -> Reply`. A `forwarded` one is `async`, and only the active
+/// controller runs it.
 macro_rules! api_table {
-    ($($kind:ident $name:ident($request:ty) => $handler:path
+    (on $served_on:ident; $($kind:ident $name:ident($request:ty) => $handler:path
         $(, advertised_from $from:literal)? $(, up_to $up_to:literal)?;)*) => {
         &[$($crate::api::table::ApiEntry {
             key: <$request as ::kafka_protocol::protocol::Request>::KEY,
@@ -82,12 +115,16 @@ macro_rules! api_table {
             advertised_min_version: $crate::api::table::first(
                 &[$($from,)? <$request as ::kafka_protocol::protocol::Message>::VERSIONS.min],
             ),
+            served_on: $crate::api::table::ServedOn::$served_on,
+            forwarded: $crate::api::table::api_table!(@forwarded $kind),
             dispatch: $crate::api::table::api_table!(@dispatch $kind $request, $handler),
             decode: |api_version, body| {
                 $crate::api::table::decode::<$request>(api_version, body).map(|_| ())
             },
         }),*]
     };
+    (@forwarded forwarded) => { true };
+    (@forwarded $kind:ident) => { false };
     (@dispatch sync $request:ty, $handler:path) => {
         |broker, ctx, body| {
             let request = $crate::api::table::decode::<$request>(ctx.api_version, body)?;
@@ -100,6 +137,9 @@ macro_rules! api_table {
             let handled = $handler(::std::sync::Arc::clone(broker), ctx.clone(), request);
             Ok($crate::api::table::Dispatched::Running(Box::pin(handled)))
         }
+    };
+    (@dispatch forwarded $request:ty, $handler:path) => {
+        $crate::api::table::api_table!(@dispatch async $request, $handler)
     };
 }
 pub(crate) use api_table;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use highwater_replication::cluster::brokers::BrokerRegistrationRequest;
+use highwater_replication::cluster::liveness::LivenessConfig;
 use highwater_replication::cluster::records::Endpoint;
 use highwater_replication::cluster::{ClusterImage, ConfigResource};
 use highwater_replication::runtime::replica_manager::ReplicaManager;
@@ -16,8 +17,8 @@ use super::background::Background;
 use super::{Broker, now_ms};
 use crate::config::{BrokerConfig, DynamicConfig, QuorumConfig, QuorumVoter, SecurityProtocol};
 use crate::controller::{
-    AutoTopicCreation, Controller, ControllerError, ControllerSettings, ProducerIdManager,
-    supported_features,
+    AutoTopicCreation, BrokerSessions, Controller, ControllerError, ControllerSettings,
+    ProducerIdManager, supported_features,
 };
 use crate::coordinator::group::GroupCoordinator;
 use crate::coordinator::group::replicated_log::ReplicatedOffsetsLog;
@@ -124,6 +125,9 @@ impl RunningBroker {
                 FETCH_SESSION_EVICTION_MS,
             ),
             fetch_max_bytes: current.fetch_max_bytes,
+            broker_sessions: Arc::new(BrokerSessions::new(LivenessConfig::new(
+                current.broker_session_timeout_ms.into(),
+            ))),
             producer_ids: ProducerIdManager::new(handle.clone()),
             auto_topics: AutoTopicCreation::new(handle.clone(), Arc::clone(&config)),
             config,

@@ -115,6 +115,11 @@ broker_config! {
     controller_quorum_fetch_timeout_ms: i32 = "controller.quorum.fetch.timeout.ms",
     controller_quorum_retry_backoff_ms: i32 = "controller.quorum.retry.backoff.ms",
     controller_quorum_fetch_snapshot_max_bytes: i32 = "controller.quorum.fetch.snapshot.max.bytes",
+    broker_session_timeout_ms: i32 = "broker.session.timeout.ms",
+    auto_leader_rebalance_enable: bool = "auto.leader.rebalance.enable",
+    leader_imbalance_check_interval_seconds: i64 = "leader.imbalance.check.interval.seconds",
+    unclean_leader_election_interval_ms: i64 = "unclean.leader.election.interval.ms",
+
     metadata_log_segment_bytes: i32 = "metadata.log.segment.bytes",
     metadata_log_segment_ms: i64 = "metadata.log.segment.ms",
     metadata_log_max_record_bytes_between_snapshots: i64 = "metadata.log.max.record.bytes.between.snapshots",

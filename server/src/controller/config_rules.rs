@@ -5,12 +5,26 @@ use std::sync::Arc;
 
 use highwater_replication::cluster::configs::ConfigRules;
 use highwater_replication::cluster::{
-    ClusterError, ConfigMap, ConfigResource, ResourceType, topic_name,
+    ClusterError, ConfigMap, ConfigResource, ReplicationDefaults, ResourceType, topic_name,
 };
 use highwater_storage::LogConfig;
 use highwater_storage::log_config::{ConfigType as TopicConfigType, topic_config_key};
 
-use crate::config::{ConfigType, DynamicConfig, keys};
+use crate::config::{BrokerConfig, ConfigType, DynamicConfig, keys};
+
+/// What the configuration of this controller says about replicas where the metadata says nothing.
+pub fn replication_defaults(config: &BrokerConfig) -> ReplicationDefaults {
+    let default = ReplicationDefaults::default();
+    let of_topics = |key: &str| config.topic_defaults.get(key);
+    ReplicationDefaults {
+        min_insync_replicas: of_topics("min.insync.replicas")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(default.min_insync_replicas),
+        unclean_leader_election_enable: of_topics("unclean.leader.election.enable")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(default.unclean_leader_election_enable),
+    }
+}
 
 /// The rules of this release.
 #[derive(Debug, Clone)]

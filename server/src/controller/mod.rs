@@ -9,6 +9,8 @@
 //! A single node is a quorum of one and takes the same path.
 
 mod auto_topics;
+mod background;
+mod broker_sessions;
 mod config_rules;
 mod features;
 mod handle;
@@ -30,7 +32,9 @@ use highwater_storage::StorageError;
 use crate::metadata::MetadataError;
 
 pub use auto_topics::{AutoTopicCreation, AutoTopicError, topic_defaults};
-pub use config_rules::ServerConfigRules;
+pub use background::ControllerBackground;
+pub use broker_sessions::BrokerSessions;
+pub use config_rules::{ServerConfigRules, replication_defaults};
 pub use features::{finalized_features, supported_features};
 pub use handle::{ControllerHandle, Decision};
 pub use producer_ids::{ProducerIdError, ProducerIdManager};

@@ -76,6 +76,7 @@ fn open<H: RequestHandler>(
         peer,
         connection_id: open.id(),
         metrics: Arc::clone(&shared.metrics),
+        not_controller: None,
     };
     tokio::spawn(Connection::new(stream, ctx, Arc::clone(handler), open).run());
 }

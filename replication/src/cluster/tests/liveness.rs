@@ -23,7 +23,7 @@ fn epoch(image: &ClusterImage, id: i32) -> BrokerEpoch {
 fn fresh(image: &ClusterImage) -> BrokerLiveness {
     let mut liveness = BrokerLiveness::new(LivenessConfig::new(SESSION_MS), image, 0);
     for broker in image.brokers().values() {
-        liveness.on_heartbeat(broker.id, broker.epoch, image.offset(), 0);
+        liveness.on_heartbeat(image, broker.id, broker.epoch, image.offset(), 0);
     }
     liveness
 }
@@ -121,10 +121,10 @@ fn controlled_shutdown_ends_when_every_active_broker_knows_of_the_move() {
     liveness.on_controlled_shutdown(id, epoch(&image, 1), moving.offset());
 
     // One of the others has not applied it.
-    liveness.on_heartbeat(BrokerId(2), epoch(&image, 2), moving.offset(), 10);
+    liveness.on_heartbeat(&image, BrokerId(2), epoch(&image, 2), moving.offset(), 10);
     let (same, reply) = beat(&moving, &liveness, &stop(&moving));
     assert_eq!((&same, reply.should_shut_down()), (&moving, false));
-    liveness.on_heartbeat(BrokerId(3), epoch(&image, 3), moving.offset(), 20);
+    liveness.on_heartbeat(&image, BrokerId(3), epoch(&image, 3), moving.offset(), 20);
     let (gone, reply) = beat(&moving, &liveness, &stop(&moving));
     assert_eq!((reply.is_fenced(), reply.should_shut_down()), (true, true));
     assert!(gone.broker(id).expect("registered").fenced);
@@ -221,8 +221,8 @@ fn a_heartbeat_that_changes_more_than_one_thing_is_judged_in_steps() {
 fn silence_ends_a_session_and_one_broker_is_fenced_at_a_time() {
     let image = cluster_of(&[1, 2, 3]);
     let mut liveness = fresh(&image);
-    liveness.on_heartbeat(BrokerId(2), epoch(&image, 2), 1, 500);
-    liveness.on_heartbeat(BrokerId(3), epoch(&image, 3), 1, 1000);
+    liveness.on_heartbeat(&image, BrokerId(2), epoch(&image, 2), 1, 500);
+    liveness.on_heartbeat(&image, BrokerId(3), epoch(&image, 3), 1, 1000);
     assert_eq!(liveness.expired_broker(&image, SESSION_MS), None);
     assert_eq!(
         liveness.expired_broker(&image, SESSION_MS + 600),
@@ -255,8 +255,8 @@ fn a_new_controller_gives_every_broker_a_whole_session() {
     // Also one that an earlier controller unfenced meanwhile.
     let image = with_broker(&image, 3);
     let now_ms = now_ms + SESSION_MS;
-    liveness.on_heartbeat(BrokerId(1), epoch(&image, 1), 1, now_ms);
-    liveness.on_heartbeat(BrokerId(2), epoch(&image, 2), 1, now_ms);
+    liveness.on_heartbeat(&image, BrokerId(1), epoch(&image, 1), 1, now_ms);
+    liveness.on_heartbeat(&image, BrokerId(2), epoch(&image, 2), 1, now_ms);
     assert_eq!(liveness.expired_broker(&image, now_ms), None);
     assert_eq!(liveness.expired_broker(&image, now_ms + SESSION_MS), None);
 }
@@ -267,7 +267,7 @@ fn a_heartbeat_of_an_earlier_run_does_not_keep_the_broker_alive() {
     let old = epoch(&image, 1);
     let image = unfence(&super::registration::restart(&image, 1, None), 1);
     let mut liveness = fresh(&image);
-    liveness.on_heartbeat(BrokerId(1), old, 1, SESSION_MS);
+    liveness.on_heartbeat(&image, BrokerId(1), old, 1, SESSION_MS);
     assert_eq!(
         liveness.expired_broker(&image, SESSION_MS + 1),
         Some(BrokerId(1))
@@ -282,7 +282,7 @@ fn a_broker_whose_connection_ended_is_fenced_early_unless_it_comes_back() {
     let grace = liveness.config().disconnect_grace_ms.expect("by default");
     liveness.on_disconnected(one, epoch(&image, 1), 100);
     liveness.on_disconnected(two, epoch(&image, 2), 100);
-    liveness.on_heartbeat(two, epoch(&image, 2), 1, 200);
+    liveness.on_heartbeat(&image, two, epoch(&image, 2), 1, 200);
     assert_eq!(liveness.expired_broker(&image, 100 + grace), None);
     assert_eq!(liveness.expired_broker(&image, 101 + grace), Some(one));
     let fenced = fence(&image, 1);
@@ -290,11 +290,11 @@ fn a_broker_whose_connection_ended_is_fenced_early_unless_it_comes_back() {
 
     // It was alive after all: from now on only silence counts against it.
     let back_ms = 102 + grace;
-    liveness.on_heartbeat(one, epoch(&image, 1), 1, back_ms);
+    liveness.on_heartbeat(&image, one, epoch(&image, 1), 1, back_ms);
     liveness.on_disconnected(one, epoch(&image, 1), back_ms);
-    liveness.on_heartbeat(two, epoch(&image, 2), 1, back_ms);
+    liveness.on_heartbeat(&image, two, epoch(&image, 2), 1, back_ms);
     assert_eq!(liveness.expired_broker(&image, back_ms + SESSION_MS), None);
-    liveness.on_heartbeat(two, epoch(&image, 2), 1, back_ms + SESSION_MS);
+    liveness.on_heartbeat(&image, two, epoch(&image, 2), 1, back_ms + SESSION_MS);
     assert_eq!(
         liveness.expired_broker(&image, back_ms + SESSION_MS + 1),
         Some(one)

@@ -56,11 +56,11 @@ def main():
         if re.fullmatch(r"common/message/\w+Request\.json", name):
             text = jar.read(name).decode()
             message = json.loads(re.sub(r"(?m)^\s*//.*$", "", text))
-            if message["validVersions"] != "none" and "broker" in message.get("listeners", []):
+            if message["validVersions"] != "none" and {"broker", "controller"} & set(message.get("listeners", [])):
                 requests.append(message)
     print("// Written by generate.py from Kafka's message schemas; not edited by hand.")
     print("use super::{RequestShape, Shape::*, always, between, from, request, tagged};\n")
-    print("/// Every request that a broker may be sent, by ascending api key.")
+    print("/// Every request that a broker or a controller may be sent, by ascending api key.")
     print("pub(super) static SHAPES: &[RequestShape] = &[")
     for message in sorted(requests, key=lambda m: m["apiKey"]):
         structs = {s["name"]: s["fields"] for s in message.get("commonStructs", [])}

@@ -1,7 +1,7 @@
 // Written by generate.py from Kafka's message schemas; not edited by hand.
 use super::{RequestShape, Shape::*, always, between, from, request, tagged};
 
-/// Every request that a broker may be sent, by ascending api key.
+/// Every request that a broker or a controller may be sent, by ascending api key.
 pub(super) static SHAPES: &[RequestShape] = &[
     // ProduceRequest
     request(
@@ -606,6 +606,72 @@ pub(super) static SHAPES: &[RequestShape] = &[
             ]))),
         ],
     ),
+    // VoteRequest
+    request(
+        52,
+        0,
+        &[
+            always(Text),
+            from(1, Fixed(4)),
+            always(Array(&Struct(&[
+                always(Text),
+                always(Array(&Struct(&[
+                    always(Fixed(4)),
+                    always(Fixed(4)),
+                    always(Fixed(4)),
+                    from(1, Fixed(16)),
+                    from(1, Fixed(16)),
+                    always(Fixed(4)),
+                    always(Fixed(8)),
+                    from(2, Fixed(1)),
+                ]))),
+            ]))),
+        ],
+    ),
+    // BeginQuorumEpochRequest
+    request(
+        53,
+        1,
+        &[
+            always(Text),
+            from(1, Fixed(4)),
+            always(Array(&Struct(&[
+                always(Text),
+                always(Array(&Struct(&[
+                    always(Fixed(4)),
+                    from(1, Fixed(16)),
+                    always(Fixed(4)),
+                    always(Fixed(4)),
+                ]))),
+            ]))),
+            from(
+                1,
+                Array(&Struct(&[from(1, Text), from(1, Text), from(1, Fixed(2))])),
+            ),
+        ],
+    ),
+    // EndQuorumEpochRequest
+    request(
+        54,
+        1,
+        &[
+            always(Text),
+            always(Array(&Struct(&[
+                always(Text),
+                always(Array(&Struct(&[
+                    always(Fixed(4)),
+                    always(Fixed(4)),
+                    always(Fixed(4)),
+                    between(0, 0, Array(&Fixed(4))),
+                    from(1, Array(&Struct(&[from(1, Fixed(4)), from(1, Fixed(16))]))),
+                ]))),
+            ]))),
+            from(
+                1,
+                Array(&Struct(&[from(1, Text), from(1, Text), from(1, Fixed(2))])),
+            ),
+        ],
+    ),
     // DescribeQuorumRequest
     request(
         55,
@@ -614,6 +680,26 @@ pub(super) static SHAPES: &[RequestShape] = &[
             always(Text),
             always(Array(&Struct(&[always(Fixed(4))]))),
         ])))],
+    ),
+    // AlterPartitionRequest
+    request(
+        56,
+        0,
+        &[
+            always(Fixed(4)),
+            always(Fixed(8)),
+            always(Array(&Struct(&[
+                from(2, Fixed(16)),
+                always(Array(&Struct(&[
+                    always(Fixed(4)),
+                    always(Fixed(4)),
+                    between(0, 2, Array(&Fixed(4))),
+                    from(3, Array(&Struct(&[from(3, Fixed(4)), from(3, Fixed(8))]))),
+                    from(1, Fixed(1)),
+                    always(Fixed(4)),
+                ]))),
+            ]))),
+        ],
     ),
     // UpdateFeaturesRequest
     request(
@@ -628,6 +714,28 @@ pub(super) static SHAPES: &[RequestShape] = &[
                 from(1, Fixed(1)),
             ]))),
             from(1, Fixed(1)),
+        ],
+    ),
+    // EnvelopeRequest
+    request(58, 0, &[always(Binary), always(Binary), always(Binary)]),
+    // FetchSnapshotRequest
+    request(
+        59,
+        0,
+        &[
+            tagged(0, Text),
+            always(Fixed(4)),
+            always(Fixed(4)),
+            always(Array(&Struct(&[
+                always(Text),
+                always(Array(&Struct(&[
+                    always(Fixed(4)),
+                    always(Fixed(4)),
+                    always(Struct(&[always(Fixed(8)), always(Fixed(4))])),
+                    always(Fixed(8)),
+                    tagged(0, Fixed(16)),
+                ]))),
+            ]))),
         ],
     ),
     // DescribeClusterRequest
@@ -645,6 +753,45 @@ pub(super) static SHAPES: &[RequestShape] = &[
             always(Array(&Fixed(4))),
         ])))],
     ),
+    // BrokerRegistrationRequest
+    request(
+        62,
+        0,
+        &[
+            always(Fixed(4)),
+            always(Text),
+            always(Fixed(16)),
+            always(Array(&Struct(&[
+                always(Text),
+                always(Text),
+                always(Fixed(2)),
+                always(Fixed(2)),
+            ]))),
+            always(Array(&Struct(&[
+                always(Text),
+                always(Fixed(2)),
+                always(Fixed(2)),
+            ]))),
+            always(Text),
+            from(1, Fixed(1)),
+            from(2, Array(&Fixed(16))),
+            from(3, Fixed(8)),
+        ],
+    ),
+    // BrokerHeartbeatRequest
+    request(
+        63,
+        0,
+        &[
+            always(Fixed(4)),
+            always(Fixed(8)),
+            always(Fixed(8)),
+            always(Fixed(1)),
+            always(Fixed(1)),
+            tagged(0, Array(&Fixed(16))),
+            tagged(1, Array(&Fixed(16))),
+        ],
+    ),
     // UnregisterBrokerRequest
     request(64, 0, &[always(Fixed(4))]),
     // DescribeTransactionsRequest
@@ -660,6 +807,8 @@ pub(super) static SHAPES: &[RequestShape] = &[
             from(2, Text),
         ],
     ),
+    // AllocateProducerIdsRequest
+    request(67, 0, &[always(Fixed(4)), always(Fixed(8))]),
     // ConsumerGroupHeartbeatRequest
     request(
         68,
@@ -682,6 +831,27 @@ pub(super) static SHAPES: &[RequestShape] = &[
     ),
     // ConsumerGroupDescribeRequest
     request(69, 0, &[always(Array(&Text)), always(Fixed(1))]),
+    // ControllerRegistrationRequest
+    request(
+        70,
+        0,
+        &[
+            always(Fixed(4)),
+            always(Fixed(16)),
+            always(Fixed(1)),
+            always(Array(&Struct(&[
+                always(Text),
+                always(Text),
+                always(Fixed(2)),
+                always(Fixed(2)),
+            ]))),
+            always(Array(&Struct(&[
+                always(Text),
+                always(Fixed(2)),
+                always(Fixed(2)),
+            ]))),
+        ],
+    ),
     // GetTelemetrySubscriptionsRequest
     request(71, 0, &[always(Fixed(16))]),
     // PushTelemetryRequest
@@ -694,6 +864,22 @@ pub(super) static SHAPES: &[RequestShape] = &[
             always(Fixed(1)),
             always(Fixed(1)),
             always(Binary),
+        ],
+    ),
+    // AssignReplicasToDirsRequest
+    request(
+        73,
+        0,
+        &[
+            always(Fixed(4)),
+            always(Fixed(8)),
+            always(Array(&Struct(&[
+                always(Fixed(16)),
+                always(Array(&Struct(&[
+                    always(Fixed(16)),
+                    always(Array(&Struct(&[always(Fixed(4))]))),
+                ]))),
+            ]))),
         ],
     ),
     // ListConfigResourcesRequest
@@ -796,6 +982,23 @@ pub(super) static SHAPES: &[RequestShape] = &[
     ),
     // RemoveRaftVoterRequest
     request(81, 0, &[always(Text), always(Fixed(4)), always(Fixed(16))]),
+    // UpdateRaftVoterRequest
+    request(
+        82,
+        0,
+        &[
+            always(Text),
+            always(Fixed(4)),
+            always(Fixed(4)),
+            always(Fixed(16)),
+            always(Array(&Struct(&[
+                always(Text),
+                always(Text),
+                always(Fixed(2)),
+            ]))),
+            always(Struct(&[always(Fixed(2)), always(Fixed(2))])),
+        ],
+    ),
     // InitializeShareGroupStateRequest
     request(
         83,

@@ -98,7 +98,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .not_supported_yet()
         .doc("How often a broker tells the controller that it lives."),
     ConfigKey::new("broker.session.timeout.ms", Int, Some("9000"))
-        .not_supported_yet()
+        .at_least(1)
         .doc("A broker without a heartbeat for this long is fenced."),
     ConfigKey::new("initial.broker.registration.timeout.ms", Int, Some("60000"))
         .not_supported_yet()

@@ -10,14 +10,11 @@ pub(super) const KEYS: &[ConfigKey] = &[
     ConfigKey::new("unclean.leader.election.interval.ms", Long, Some("300000"))
         .at_least(1)
         .internal()
-        .not_supported_yet()
         .doc("How often the controller looks for partitions without a leader."),
     ConfigKey::new("auto.leader.rebalance.enable", Boolean, Some("true"))
-        .not_supported_yet()
         .doc("Whether leadership goes back to the preferred replicas by itself."),
     ConfigKey::new("leader.imbalance.check.interval.seconds", Long, Some("300"))
         .at_least(1)
-        .not_supported_yet()
         .doc(
             "How often the controller looks for partitions not led by their preferred \
              replica.",

@@ -60,6 +60,7 @@ impl LocalController {
                 peer: nowhere,
                 connection_id: 0,
                 metrics,
+                not_controller: None,
             },
         }
     }
@@ -77,7 +78,8 @@ impl LocalController {
     /// Serves a request in its highest version.
     pub(super) async fn call<R: Request>(&self, request: &R) -> Result<R::Response, LocalError> {
         let serve = self.serve.get().ok_or(LocalError::NotReady)?;
-        let served = api(R::KEY).map_or(R::VERSIONS.max, |entry| entry.max_version);
+        let served = api(ListenerKind::Controller, R::KEY)
+            .map_or(R::VERSIONS.max, |entry| entry.max_version);
         let version = served.min(R::VERSIONS.max);
         let frame = encode(request, version)?;
         let mut ctx = self.ctx.clone();

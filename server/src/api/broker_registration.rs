@@ -1,0 +1,91 @@
+//! BrokerRegistration (KIP-631): a broker run enters the cluster, fenced.
+
+use std::sync::Arc;
+
+use highwater_replication::cluster::records::{Endpoint, FeatureRange};
+use highwater_replication::cluster::registration::{self, register_broker};
+use highwater_storage::{BrokerEpoch, BrokerId};
+use kafka_protocol::messages::{BrokerRegistrationRequest, BrokerRegistrationResponse};
+
+use super::metadata_change::{active_epoch, decide, flatten, submit, with_sessions};
+use super::{Reply, RequestContext};
+use crate::broker::Broker;
+use crate::controller::replication_defaults;
+
+/// Handles a BrokerRegistration request.
+pub(crate) async fn handle(
+    broker: Arc<Broker>,
+    ctx: RequestContext,
+    request: BrokerRegistrationRequest,
+) -> Reply {
+    let id = BrokerId(request.broker_id.0);
+    let response = match register(&broker, request).await {
+        Ok(epoch) => BrokerRegistrationResponse::default().with_broker_epoch(epoch.0),
+        Err((error, text)) => {
+            ctx.count_error(error);
+            tracing::info!(broker_id = id.0, ?error, reason = text.as_deref(), peer = %ctx.peer, "refused to register a broker");
+            BrokerRegistrationResponse::default()
+                .with_broker_epoch(-1)
+                .with_error_code(error.code())
+        }
+    };
+    ctx.encode(&response).into()
+}
+
+async fn register(
+    broker: &Arc<Broker>,
+    request: BrokerRegistrationRequest,
+) -> Result<BrokerEpoch, super::metadata_change::Refusal> {
+    let epoch = active_epoch(broker).map_err(|error| (error, None))?;
+    let registration = registration_of(request);
+    let id = registration.id;
+    let defaults = replication_defaults(&broker.config.current());
+    let sessions = Arc::clone(&broker.broker_sessions);
+    let submitted = submit(broker, move |image, _| {
+        sessions.with(epoch, image, |liveness, now_ms| {
+            decide(register_broker(
+                image,
+                &defaults,
+                liveness,
+                registration,
+                now_ms,
+            ))
+        })
+    });
+    let broker_epoch = flatten(submitted.await)?;
+    tracing::info!(
+        broker_id = id.0,
+        broker_epoch = broker_epoch.0,
+        "registered a broker"
+    );
+    // Another controller that took over meanwhile gives the broker a session of its own.
+    let _ = with_sessions(broker, |liveness, _, now_ms| {
+        liveness.on_registered(id, broker_epoch, now_ms);
+    });
+    Ok(broker_epoch)
+}
+
+fn registration_of(request: BrokerRegistrationRequest) -> registration::BrokerRegistrationRequest {
+    let end_points = request.listeners.into_iter().map(|listener| Endpoint {
+        name: listener.name.to_string(),
+        host: listener.host.to_string(),
+        port: listener.port,
+        security_protocol: listener.security_protocol,
+    });
+    let features = request.features.into_iter().map(|feature| FeatureRange {
+        name: feature.name.to_string(),
+        min_supported_version: feature.min_supported_version,
+        max_supported_version: feature.max_supported_version,
+    });
+    registration::BrokerRegistrationRequest {
+        id: BrokerId(request.broker_id.0),
+        cluster_id: request.cluster_id.to_string(),
+        incarnation_id: request.incarnation_id,
+        end_points: end_points.collect(),
+        features: features.collect(),
+        rack: request.rack.map(|rack| rack.to_string()),
+        log_dirs: request.log_dirs,
+        previous_broker_epoch: (request.previous_broker_epoch >= 0)
+            .then_some(BrokerEpoch(request.previous_broker_epoch)),
+    }
+}

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::alter_partition::AlterPartitionQueue;
+use super::metrics::ReplicationMetrics;
 use super::settings::ReplicaSettings;
 use crate::cluster::ClusterImage;
 use crate::state::leadership::{BrokerDirectory, BrokerStanding, Moment};
@@ -25,6 +26,7 @@ pub struct ReplicaContext {
     broker_epoch: watch::Sender<Option<BrokerEpoch>>,
     started: Instant,
     proposals: AlterPartitionQueue,
+    metrics: ReplicationMetrics,
 }
 
 impl ReplicaContext {
@@ -39,6 +41,7 @@ impl ReplicaContext {
             broker_epoch: watch::Sender::new(None),
             started: Instant::now(),
             proposals: AlterPartitionQueue::default(),
+            metrics: ReplicationMetrics::default(),
         }
     }
 
@@ -106,6 +109,11 @@ impl ReplicaContext {
     /// Proposals of in-sync replicas that wait for the controller.
     pub fn proposals(&self) -> &AlterPartitionQueue {
         &self.proposals
+    }
+
+    /// What partitions and fetchers count.
+    pub fn metrics(&self) -> &ReplicationMetrics {
+        &self.metrics
     }
 
     /// A clock in ms that never goes back, whatever happens to the time of day.

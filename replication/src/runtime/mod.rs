@@ -10,6 +10,7 @@ pub mod error;
 pub mod fetcher;
 pub mod leader_endpoint;
 pub mod low_watermark_wait;
+pub mod metrics;
 pub mod offset_watch;
 pub mod partition;
 pub mod read;

@@ -319,10 +319,15 @@ impl LeaderState {
     /// `min.insync.replicas`, capped by the number of replicas that can be in sync at all.
     #[must_use]
     pub fn effective_min_isr(&self) -> usize {
+        commit::effective_min_isr(self.config.min_insync_replicas, self.potential_isr())
+    }
+
+    /// How many replicas can be in sync: all but the observers.
+    #[must_use]
+    pub fn potential_isr(&self) -> usize {
         let observers = self.followers.iter();
         let observers = observers.filter(|(broker, _)| self.is_observer(*broker));
-        let can_be_in_sync = 1 + self.followers.len() - observers.count();
-        commit::effective_min_isr(self.config.min_insync_replicas, can_be_in_sync)
+        1 + self.followers.len() - observers.count()
     }
 
     /// The smallest log start offset of the leader and its live followers: before it no live

@@ -42,7 +42,12 @@ pub(super) fn nodes(
         .collect()
 }
 
-fn node(broker: &Broker, ctx: &RequestContext, registration: &BrokerRegistration) -> Option<Node> {
+/// Where a client of `ctx`'s listener reaches a broker; `None` when it cannot.
+pub(super) fn node(
+    broker: &Broker,
+    ctx: &RequestContext,
+    registration: &BrokerRegistration,
+) -> Option<Node> {
     let (host, port) = if registration.id == broker.controller.broker_id() {
         // What this listener advertises; known before the registration is, also with port 0.
         (

@@ -46,6 +46,7 @@ const RECORDS: &[ApiEntry] = api_table! {
 mod cluster_nodes;
 mod create_partitions;
 mod create_topics;
+mod current_leader;
 mod delete_topics;
 mod describe_topic_partitions;
 mod init_producer_id;

@@ -15,12 +15,14 @@ use highwater_storage::{AppendError, AppendOrigin, RecordError};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::produce_response::{
-    BatchIndexAndErrorMessage, PartitionProduceResponse, TopicProduceResponse,
+    BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse,
+    TopicProduceResponse,
 };
 use kafka_protocol::messages::{ProduceRequest, ProduceResponse};
 use kafka_protocol::protocol::StrBytes;
 use tokio::time::Instant;
 
+use super::current_leader::{CurrentLeaders, means_another_leader};
 use super::error_code::ErrorCode;
 use super::partitions;
 use super::{CloseReason, Reply, RequestContext};
@@ -34,6 +36,8 @@ const ZSTD_FROM: i16 = 7;
 const STORAGE_ERROR_FROM: i16 = 4;
 /// The first version that names topics by id.
 const TOPIC_IDS_FROM: i16 = 13;
+/// The first version that tells who leads instead (KIP-951).
+const CURRENT_LEADER_FROM: i16 = 10;
 /// The first version with an error message and the errors of single records (KIP-467).
 const RECORD_ERRORS_FROM: i16 = 8;
 /// The client id with which Kafka's own tools may write to internal topics.
@@ -72,11 +76,12 @@ pub(super) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: Produc
         };
     }
     if waits.is_empty() {
-        return Reply::Ready(ctx.encode(&response));
+        return Reply::Ready(encode(broker, ctx, response));
     }
     let timeout = Duration::from_millis(request.timeout_ms.max(0).unsigned_abs().into());
     let deadline = Instant::now() + timeout;
     Reply::Parked(Box::pin(answer_when_committed(
+        Arc::clone(broker),
         ctx.clone(),
         response,
         waits,
@@ -92,6 +97,7 @@ struct PendingCommit {
 }
 
 async fn answer_when_committed(
+    broker: Arc<Broker>,
     ctx: RequestContext,
     mut response: ProduceResponse,
     waits: Vec<PendingCommit>,
@@ -109,7 +115,50 @@ async fn answer_when_committed(
         // What was appended is appended, and the answer tells where.
         entry.error_code = error.code();
     }
+    encode(&broker, &ctx, response)
+}
+
+/// Encodes a response. Who came to the wrong broker is told where the leader is (KIP-951).
+fn encode(
+    broker: &Broker,
+    ctx: &RequestContext,
+    mut response: ProduceResponse,
+) -> super::ResponseBody {
+    let mut entries = response
+        .responses
+        .iter()
+        .flat_map(|topic| &topic.partition_responses);
+    if ctx.api_version >= CURRENT_LEADER_FROM
+        && entries.any(|entry| means_another_leader(entry.error_code))
+    {
+        name_leaders(broker, ctx, &mut response);
+    }
     ctx.encode(&response)
+}
+
+fn name_leaders(broker: &Broker, ctx: &RequestContext, response: &mut ProduceResponse) {
+    let mut leaders = CurrentLeaders::new(broker, ctx);
+    for topic in &mut response.responses {
+        let failed = topic
+            .partition_responses
+            .iter_mut()
+            .filter(|entry| means_another_leader(entry.error_code));
+        for entry in failed {
+            if let Some(leader) = leaders.of(&topic.name, topic.topic_id, entry.index) {
+                entry.current_leader = LeaderIdAndEpoch::default()
+                    .with_leader_id(leader.leader_id.into())
+                    .with_leader_epoch(leader.leader_epoch);
+            }
+        }
+    }
+    let nodes = leaders.into_nodes().map(|node| {
+        NodeEndpoint::default()
+            .with_node_id(node.id)
+            .with_host(node.host)
+            .with_port(node.port)
+            .with_rack(node.rack)
+    });
+    response.node_endpoints = nodes.collect();
 }
 
 /// Why one partition's records are refused, with what the client is told. As in Apache Kafka there is a text only beside

@@ -97,6 +97,7 @@ impl RunningBroker {
         logs.set_cleaner_io_max_bytes_per_second(current.log_cleaner_io_max_bytes_per_second);
         let replicas = ReplicaManager::new(id, Arc::clone(&logs), current.topic_defaults.clone());
         let replicas = Arc::new(replicas);
+        replicas.configure(current.replication());
         replicas.load(&image, now_ms());
         let groups = group_coordinator(&current, &replicas);
 
@@ -169,6 +170,7 @@ impl RunningBroker {
         broker.replicas.wake_all();
         broker.groups.shutdown();
         server.stop(CONNECTION_GRACE).await;
+        broker.replicas.stop().await;
         background.stop().await;
         let logs = Arc::clone(broker.replicas.logs());
         let broker_epoch = broker.controller.broker_epoch();
@@ -345,6 +347,9 @@ fn subscribers(
             replicas
                 .logs()
                 .set_cleaner_io_max_bytes_per_second(now.log_cleaner_io_max_bytes_per_second);
+            if now.replication() != before.replication() {
+                replicas.configure(now.replication());
+            }
             network.replace(now.network());
         })
     };

@@ -231,11 +231,12 @@ fn values_that_contradict_are_refused() {
 
 #[test]
 fn keys_that_may_change_at_run_time_are_followed_at_run_time() {
-    const FOLLOWED_BY_A_PART: [&str; 4] = [
+    const FOLLOWED_BY_A_PART: [&str; 5] = [
         "log.cleaner.io.max.bytes.per.second",
         "max.connections",
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",
+        "num.replica.fetchers",
     ];
     let synonyms: Vec<&str> = highwater_storage::TOPIC_CONFIG_KEYS
         .iter()

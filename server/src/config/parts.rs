@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use highwater_replication::runtime::settings::ReplicaSettings;
+use highwater_replication::state::replica_selector::ReplicaSelector;
 use highwater_storage::LogManagerSettings;
 
+use super::keys::RACK_AWARE_REPLICA_SELECTOR;
 use super::{BrokerConfig, QuorumVoter};
 use crate::controller::QuorumSettings;
 use crate::coordinator::group::GroupConfig;
@@ -27,6 +30,25 @@ impl BrokerConfig {
                 .iter()
                 .map(|(address, count)| (*address, positive(*count)))
                 .collect(),
+        }
+    }
+
+    /// The settings of replication.
+    pub fn replication(&self) -> ReplicaSettings {
+        let is_rack_aware =
+            self.replica_selector_class.as_deref() == Some(RACK_AWARE_REPLICA_SELECTOR);
+        ReplicaSettings {
+            replica_lag_time_max_ms: self.replica_lag_time_max_ms,
+            replica_selector: match is_rack_aware {
+                true => ReplicaSelector::RackAware,
+                false => ReplicaSelector::Leader,
+            },
+            num_replica_fetchers: positive(self.num_replica_fetchers),
+            replica_fetch_max_bytes: self.replica_fetch_max_bytes,
+            replica_fetch_min_bytes: self.replica_fetch_min_bytes,
+            replica_fetch_response_max_bytes: self.replica_fetch_response_max_bytes,
+            replica_fetch_wait_max_ms: self.replica_fetch_wait_max_ms,
+            replica_fetch_backoff_ms: i64::from(self.replica_fetch_backoff_ms),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use highwater_replication::runtime::partition::Partition;
+use highwater_replication::runtime::partition::{Partition, RoleView};
 
 use super::families::{Families, Labels};
 use crate::broker::Broker;
@@ -94,19 +94,22 @@ fn cluster(families: &mut Families<'_>, broker: &Broker) -> fmt::Result {
 fn replicas(families: &mut Families<'_>, broker: &Broker) -> fmt::Result {
     let partitions = broker.replicas.partitions();
     let (mut led, mut under_replicated, mut under_min_isr, mut waiting) = (0, 0, 0, 0);
+    let mut at_min_isr = 0;
     for partition in &partitions {
-        let leadership = partition.view();
         waiting += partition.high_watermark_watch().waiting() + partition.log_end_watch().waiting();
-        if !leadership.is_leader() {
+        let view = partition.view();
+        let RoleView::Leader {
+            effective_min_isr,
+            potential_isr,
+            ..
+        } = view.role
+        else {
             continue;
-        }
-        let min_isr = partition.log().config().min_insync_replicas;
-        let min_isr = usize::try_from(min_isr)
-            .unwrap_or(0)
-            .min(leadership.replicas.len());
+        };
         led += 1;
-        under_replicated += usize::from(leadership.isr.len() < leadership.replicas.len());
-        under_min_isr += usize::from(leadership.isr.len() < min_isr);
+        under_replicated += usize::from(view.isr.len() < potential_isr);
+        under_min_isr += usize::from(view.isr.len() < effective_min_isr);
+        at_min_isr += usize::from(view.isr.len() == effective_min_isr);
     }
     let prefix = "kafka_server_replicamanager";
     for (name, help, value) in [
@@ -131,14 +134,80 @@ fn replicas(families: &mut Families<'_>, broker: &Broker) -> fmt::Result {
             "Led partitions with too few in-sync replicas.",
             under_min_isr,
         ),
+        (
+            "atminisrpartitioncount",
+            "Led partitions with as few in-sync replicas as are allowed.",
+            at_min_isr,
+        ),
     ] {
         families.gauge(&format!("{prefix}_{name}"), help, number(value))?;
     }
+    replication(families, broker)?;
     families.gauges(
         "kafka_server_delayedoperationpurgatory_purgatorysize",
         "Requests that wait for records or for their commit, counted once a partition.",
         [([("delayedoperation", "Fetch")], number(waiting))],
     )
+}
+
+fn replication(families: &mut Families<'_>, broker: &Broker) -> fmt::Result {
+    let metrics = broker.replicas.context().metrics();
+    for (name, help, counter) in [
+        (
+            "kafka_server_replicamanager_isrexpandspersec",
+            "Changes by which a replica joined an ISR of this leader.",
+            &metrics.isr_expands,
+        ),
+        (
+            "kafka_server_replicamanager_isrshrinkspersec",
+            "Changes by which replicas left an ISR of this leader.",
+            &metrics.isr_shrinks,
+        ),
+        (
+            "kafka_server_replicamanager_failedisrupdatespersec",
+            "Changes of an ISR that the controller refused.",
+            &metrics.failed_isr_updates,
+        ),
+        (
+            "kafka_server_brokertopicmetrics_replicationbytesinpersec",
+            "Bytes of records that were fetched from leaders.",
+            &metrics.replication_bytes_in,
+        ),
+        (
+            "kafka_server_brokertopicmetrics_replicationbytesoutpersec",
+            "Bytes of records that were read for followers.",
+            &metrics.replication_bytes_out,
+        ),
+        (
+            "highwater_replica_truncations",
+            "Times that a follower cut its log where the leader's diverges.",
+            &metrics.truncations,
+        ),
+    ] {
+        families.counter(name, help, counter.get())?;
+    }
+    let summary = broker.replicas.fetcher_summary();
+    let prefix = "kafka_server_replicafetchermanager";
+    for (name, help, value) in [
+        (
+            "fetchercount",
+            "Replica fetchers.",
+            number(summary.fetchers),
+        ),
+        (
+            "failedpartitionscount",
+            "Partitions that wait for a new leader epoch before they are fetched again.",
+            number(summary.failed_partitions),
+        ),
+        (
+            "maxlag",
+            "Most records that a follower here lacks.",
+            summary.max_lag,
+        ),
+    ] {
+        families.gauge(&format!("{prefix}_{name}"), help, value)?;
+    }
+    Ok(())
 }
 
 fn logs(families: &mut Families<'_>, broker: &Broker) -> fmt::Result {

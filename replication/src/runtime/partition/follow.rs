@@ -104,6 +104,8 @@ impl Partition {
         if let Some(high_watermark) = moved_to {
             self.high_watermark_watch.advance(high_watermark);
         }
+        let bytes_in = &self.context.metrics().replication_bytes_in;
+        bytes_in.add(appended.size_bytes as u64);
         Ok(appended)
     }
 
@@ -169,6 +171,7 @@ impl Partition {
         } = self.offsets();
         let topic_partition = &self.topic_partition;
         tracing::info!(%topic_partition, %leader_epoch, offset, log_end_offset, high_watermark, "the leader's log diverges, truncating");
+        self.context.metrics().truncations.add(1);
         Ok(self.log.truncate_to(offset)?)
     }
 

@@ -176,6 +176,8 @@ impl Partition {
         // The follower's own log end bounds what it makes of these.
         read.log_start_offset = self.log.log_start_offset();
         read.high_watermark = self.log.high_watermark();
+        let bytes_out = &self.context.metrics().replication_bytes_out;
+        bytes_out.add(read.records_bytes() as u64);
         Ok(read)
     }
 
@@ -278,19 +280,25 @@ impl Partition {
         let mut again = None;
         self.lead(|leader, partition| {
             let offsets = partition.offsets();
+            let committed_before = leader.isr().committed().len();
             let (outcome, mut effects) = partition.context.at_this_moment(|moment| {
                 leader.on_alter_partition_reply(proposal, reply, offsets, moment)
             });
+            let metrics = partition.context.metrics();
             let topic_partition = &partition.topic_partition;
             let (partition_epoch, isr) = (leader.partition_epoch(), leader.isr().committed());
             match (outcome, error) {
                 (ProposalOutcome::Committed, _) => {
+                    let is_expand = isr.len() > committed_before;
+                    let changes = if is_expand { &metrics.isr_expands } else { &metrics.isr_shrinks };
+                    changes.add(1);
                     tracing::info!(%topic_partition, %partition_epoch, ?isr, "in-sync replicas changed");
                 }
                 (ProposalOutcome::Ignored, _) => {
                     tracing::debug!(%topic_partition, ?proposal, ?error, "ignoring a late answer about in-sync replicas");
                 }
                 (outcome, Some(error)) => {
+                    metrics.failed_isr_updates.add(1);
                     tracing::warn!(%topic_partition, %error, ?outcome, leader_epoch = %proposal.leader_epoch, partition_epoch = %proposal.partition_epoch, ?isr, "the controller refuses a change of in-sync replicas");
                 }
                 (_, None) => {}

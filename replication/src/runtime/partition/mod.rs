@@ -76,6 +76,8 @@ pub enum RoleView {
         maximal_isr: usize,
         /// `min.insync.replicas`, capped by the number of replicas.
         effective_min_isr: usize,
+        /// How many replicas can be in sync: all but the observers.
+        potential_isr: usize,
         /// Whether there are other replicas.
         has_followers: bool,
     },
@@ -415,6 +417,7 @@ fn role_view(leader: &LeaderState) -> RoleView {
         epoch_start_offset: leader.epoch_start_offset(),
         maximal_isr: leader.isr().maximal_len(),
         effective_min_isr: leader.effective_min_isr(),
+        potential_isr: leader.potential_isr(),
         has_followers: !leader.followers().is_empty(),
     }
 }

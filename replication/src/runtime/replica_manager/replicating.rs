@@ -13,6 +13,7 @@ use crate::runtime::alter_partition::AlterPartitionChannel;
 use crate::runtime::fetcher::{FetcherSummary, ReplicaFetcherManager, StorageErrorHandler};
 use crate::runtime::leader_endpoint::LeaderEndpointFactory;
 use crate::runtime::partition::{Partition, RoleView};
+use crate::runtime::settings::ReplicaSettings;
 
 /// The tasks that run beside the fetchers.
 pub(super) type Tasks = JoinSet<()>;
@@ -69,6 +70,20 @@ impl ReplicaManager {
             (view.role, view.leader, self.fetchers.get())
         {
             fetchers.follow(Arc::clone(partition), leader, view.leader_epoch);
+        }
+    }
+
+    /// Takes up new settings. With another number of fetchers, partitions go to the fetchers that
+    /// are theirs now.
+    pub fn configure(&self, settings: ReplicaSettings) {
+        let _changes = self.changes.lock();
+        let before = self.context.settings().num_replica_fetchers;
+        let is_other = settings.num_replica_fetchers != before;
+        self.context.configure(settings);
+        if is_other {
+            for partition in self.partitions() {
+                self.follow_leader_of(&partition);
+            }
         }
     }
 

@@ -165,7 +165,7 @@ impl Fetch {
             self.broker.now_ms(),
             response::random_session_id,
         );
-        response::encode(&self.ctx, evaluation, &answer)
+        response::encode(&self.broker, &self.ctx, evaluation, &answer)
     }
 }
 

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use highwater_replication::runtime::read::PartitionRead;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::fetch_response::{
-    AbortedTransaction, EpochEndOffset, FetchableTopicResponse, PartitionData,
+    AbortedTransaction, EpochEndOffset, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint,
+    PartitionData,
 };
 use kafka_protocol::messages::{FetchResponse, ProducerId, TopicName};
 use kafka_protocol::protocol::StrBytes;
@@ -12,7 +13,9 @@ use uuid::Uuid;
 
 use super::evaluate::{Entry, Evaluation};
 use super::splice::encode_spliced;
+use crate::api::current_leader::{CurrentLeaders, means_another_leader};
 use crate::api::{RequestContext, ResponseBody};
+use crate::broker::Broker;
 use crate::fetch_session::TopicRef;
 use crate::fetch_session::context::SessionAnswer;
 
@@ -21,11 +24,14 @@ const LOG_START_OFFSET_FROM: i16 = 5;
 /// The first version with sessions.
 const SESSIONS_FROM: i16 = 7;
 
+/// The first version that tells who leads instead, with its address (KIP-951).
+const CURRENT_LEADER_FROM: i16 = 16;
 /// The first version whose clients know KAFKA_STORAGE_ERROR; earlier ones look for the leader again.
 const STORAGE_ERROR_FROM: i16 = 6;
 
 /// Encodes what is sent of an evaluation.
 pub(super) fn encode(
+    broker: &Broker,
     ctx: &RequestContext,
     evaluation: Evaluation,
     answer: &SessionAnswer,
@@ -43,12 +49,43 @@ pub(super) fn encode(
         let topic = topic_of(&mut response.responses, &entry.key.topic);
         topic.partitions.push(partition_data(ctx, entry));
     }
+    if ctx.api_version >= CURRENT_LEADER_FROM {
+        name_leaders(broker, ctx, &mut response);
+    }
     let mut writer = ctx.response_writer::<FetchResponse>();
     if let Err(error) = encode_spliced(response, ctx.api_version, &mut writer) {
         tracing::error!(%error, api_version = ctx.api_version, "fetch response cannot be encoded");
         return ResponseBody::unencodable();
     }
     writer.finish()
+}
+
+/// Tells who came to the wrong broker where the leader is (KIP-951).
+fn name_leaders(broker: &Broker, ctx: &RequestContext, response: &mut FetchResponse) {
+    let mut leaders = None;
+    for topic in &mut response.responses {
+        let failed = topic
+            .partitions
+            .iter_mut()
+            .filter(|entry| means_another_leader(entry.error_code));
+        for entry in failed {
+            let leaders = leaders.get_or_insert_with(|| CurrentLeaders::new(broker, ctx));
+            if let Some(leader) = leaders.of(&topic.topic, topic.topic_id, entry.partition_index) {
+                entry.current_leader = LeaderIdAndEpoch::default()
+                    .with_leader_id(leader.leader_id.into())
+                    .with_leader_epoch(leader.leader_epoch);
+            }
+        }
+    }
+    let nodes = leaders.into_iter().flat_map(CurrentLeaders::into_nodes);
+    let nodes = nodes.map(|node| {
+        NodeEndpoint::default()
+            .with_node_id(node.id)
+            .with_host(node.host)
+            .with_port(node.port)
+            .with_rack(node.rack)
+    });
+    response.node_endpoints = nodes.collect();
 }
 
 /// The response's last topic if it is this one, else a new one behind it.

@@ -21,6 +21,8 @@ use std::sync::LazyLock;
 
 use super::ConfigKey;
 
+pub(super) use replication::RACK_AWARE_REPLICA_SELECTOR;
+
 /// Keys that belong together.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyGroup {

@@ -3,6 +3,12 @@
 use crate::config::key::ConfigKey;
 use crate::config::key::ConfigType::{Boolean, Int, Long, Text};
 
+/// The replica selector under which consumers read from the leader, as without one.
+const LEADER_SELECTOR: &str = "org.apache.kafka.common.replica.LeaderSelector";
+/// The replica selector that sends consumers to a replica of their rack.
+pub(in crate::config) const RACK_AWARE_REPLICA_SELECTOR: &str =
+    "org.apache.kafka.common.replica.RackAwareReplicaSelector";
+
 pub(super) const KEYS: &[ConfigKey] = &[
     ConfigKey::new("unclean.leader.election.enable", Boolean, Some("false"))
         .cluster_wide()
@@ -20,7 +26,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
              replica.",
         ),
     ConfigKey::new("replica.lag.time.max.ms", Long, Some("30000"))
-        .not_supported_yet()
         .doc("A follower that has not caught up for this long leaves the ISR."),
     ConfigKey::new(
         "replica.high.watermark.checkpoint.interval.ms",
@@ -31,25 +36,18 @@ pub(super) const KEYS: &[ConfigKey] = &[
     ConfigKey::new("num.replica.fetchers", Int, Some("1"))
         .at_least(1)
         .cluster_wide()
-        .not_supported_yet()
         .doc("Fetchers of a follower for each leader."),
     ConfigKey::new("replica.fetch.max.bytes", Int, Some("1048576"))
         .at_least(0)
-        .not_supported_yet()
         .doc("Bytes a follower asks for of one partition."),
-    ConfigKey::new("replica.fetch.min.bytes", Int, Some("1"))
-        .not_supported_yet()
-        .doc("Bytes a follower waits for."),
+    ConfigKey::new("replica.fetch.min.bytes", Int, Some("1")).doc("Bytes a follower waits for."),
     ConfigKey::new("replica.fetch.response.max.bytes", Int, Some("10485760"))
         .at_least(0)
-        .not_supported_yet()
         .doc("Bytes a follower asks for in one fetch."),
     ConfigKey::new("replica.fetch.wait.max.ms", Int, Some("500"))
-        .not_supported_yet()
         .doc("How long a follower's fetch may wait for new records."),
     ConfigKey::new("replica.fetch.backoff.ms", Int, Some("1000"))
         .at_least(0)
-        .not_supported_yet()
         .doc("How long a follower rests after an error."),
     ConfigKey::new("replica.socket.timeout.ms", Int, Some("30000"))
         .not_supported_yet()
@@ -58,7 +56,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .not_supported_yet()
         .doc("SO_RCVBUF of a follower's connections."),
     ConfigKey::new("replica.selector.class", Text, None)
-        .not_supported_yet()
+        .one_of(&[LEADER_SELECTOR, RACK_AWARE_REPLICA_SELECTOR])
         .doc("Class that chooses the replica a consumer reads from."),
     ConfigKey::new("broker.rack", Text, None).doc("Rack of this broker."),
     ConfigKey::new("fetch.max.bytes", Int, Some("57671680"))

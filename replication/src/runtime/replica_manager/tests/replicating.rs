@@ -208,3 +208,38 @@ async fn a_follower_whose_log_fails_is_offline() {
         "for good"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn another_number_of_fetchers_takes_effect_at_once() {
+    let cluster = Cluster::start();
+    cluster.create_topic(&ALL);
+    cluster.produce_all(B1).await;
+    for broker in [B2, B3] {
+        cluster.replicas(broker).configure(ReplicaSettings {
+            num_replica_fetchers: 7,
+            ..ReplicaSettings::default()
+        });
+    }
+    cluster.produce_all(B1).await;
+    assert_eq!(cluster.replicas(B2).fetcher_summary().partitions, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_of_the_isr_and_replicated_bytes_are_counted() {
+    let cluster = Cluster::start();
+    cluster.create_topic(&ALL);
+    cluster.produce_all(B1).await;
+    cluster.isolate(B3);
+    cluster.produce_all(B1).await;
+    cluster.heal(B3);
+    cluster.until("B3 is back", || cluster.isr() == ALL).await;
+    let metrics = cluster.replicas(B1).context().metrics();
+    assert_eq!(
+        (metrics.isr_shrinks.get(), metrics.isr_expands.get()),
+        (1, 1)
+    );
+    let size = cluster.log(B1).2.len() as u64;
+    let follower = cluster.replicas(B2).context().metrics();
+    assert_eq!(follower.replication_bytes_in.get(), size);
+    assert!(metrics.replication_bytes_out.get() >= 2 * size);
+}

@@ -69,6 +69,47 @@ impl Start {
     }
 }
 
+/// The time index as it was found, and which of its entries are right although no interval was over: what the largest
+/// timestamp was at a clean stop.
+struct FoundTimes {
+    entries: Vec<TimeEntry>,
+    is_right: Vec<bool>,
+    next: usize,
+}
+
+impl FoundTimes {
+    fn of(segment: &Segment) -> Option<Self> {
+        let entries = segment.time_index.entries().ok()?;
+        Some(Self {
+            is_right: vec![false; entries.len()],
+            entries,
+            next: 0,
+        })
+    }
+
+    /// Hears of the largest timestamp after each batch.
+    fn on_max(&mut self, max: TimeEntry) {
+        while self
+            .entries
+            .get(self.next)
+            .is_some_and(|entry| entry.timestamp < max.timestamp)
+        {
+            self.next += 1;
+        }
+        if self.entries.get(self.next) == Some(&max) {
+            self.is_right[self.next] = true;
+        }
+    }
+
+    /// Whether it has all of `times`, and nothing else that is wrong.
+    fn fits(&self, times: &[TimeEntry]) -> bool {
+        let mut times = times.iter().peekable();
+        let mut entries = self.entries.iter().zip(&self.is_right);
+        entries.all(|(entry, is_right)| times.next_if_eq(&entry).is_some() || *is_right)
+            && times.next().is_none()
+    }
+}
+
 /// Walks over the tail of `segment`, cuts off what is wrong, and makes both sparse indexes fit.
 pub(super) fn recover_segment(
     segment: &mut Segment,
@@ -121,6 +162,7 @@ fn recover_from(
     } = start;
     let mut walked_any = false;
     let mut builder = IndexBuilder::after(times.last().copied());
+    let mut found_times = FoundTimes::of(segment);
     let mut next_offset = segment.base_offset();
     let end = segment.scan(start_position, segment.size(), |position, header, bytes| {
         check(header, bytes, next_offset, trust)?;
@@ -139,6 +181,9 @@ fn recover_from(
                 times.push(time);
             }
         }
+        if let (Some(found), Some(max)) = (&mut found_times, builder.max_timestamp()) {
+            found.on_max(max);
+        }
         Ok(())
     })?;
     if start_position > 0 && !walked_any {
@@ -152,19 +197,17 @@ fn recover_from(
         );
         segment.cut_to(end.position)?;
     }
-    // A clean stop, or a roll, adds the largest timestamp as the last entry.
-    let mut complete_times = times.clone();
+    // A roll adds the largest timestamp as the last entry.
     if let Some(max) = builder.max_timestamp()
+        && !is_active
         && times
             .last()
             .is_none_or(|last| max.timestamp > last.timestamp)
     {
-        complete_times.push(max);
+        times.push(max);
     }
-    if !is_active {
-        times = complete_times.clone();
-    }
-    replace_if_changed(segment, &offsets, &times, &complete_times, trust)?;
+    let times_fit = found_times.is_some_and(|found| found.fits(&times));
+    replace_if_changed(segment, &offsets, &times, times_fit, trust)?;
     segment.set_max_timestamp(builder.max_timestamp());
     Ok(Some(Tail {
         next_offset,
@@ -191,17 +234,14 @@ fn replace_if_changed(
     segment: &Segment,
     offsets: &[OffsetEntry],
     times: &[TimeEntry],
-    complete_times: &[TimeEntry],
+    times_fit: bool,
     trust: Trust,
 ) -> Result<(), StorageError> {
     let fits = segment
         .offset_index
         .entries()
         .is_ok_and(|known| known == offsets)
-        && segment
-            .time_index
-            .entries()
-            .is_ok_and(|known| known == times || known == complete_times);
+        && times_fit;
     if fits {
         return Ok(());
     }

@@ -297,6 +297,26 @@ fn damaged_indexes_are_built_again() {
 }
 
 #[test]
+fn clean_stops_one_after_the_other_leave_indexes_that_fit() {
+    let fixture = Fixture::new(LogConfig::default());
+    for stop in 0..5 {
+        let (log, text) = logged(|| fixture.open_with(true, stop));
+        assert_eq!(text, "", "after {stop} clean stops");
+        append(&log, &batch(stop, 1)).expect("appended");
+        log.close().expect("closed");
+    }
+    let index = files(&fixture.dir(), ".timeindex").remove(0);
+    let kept = std::fs::read(&index).expect("read");
+    assert_eq!(kept.len(), 5 * 12, "an entry a stop");
+    // One that is not of a stop is found all the same.
+    let mut wrong = kept.clone();
+    wrong[2 * 12 + 11] ^= 1;
+    std::fs::write(&index, &wrong).expect("written");
+    let (_, text) = logged(|| fixture.open_with(true, 5));
+    assert!(text.contains("building the indexes again"), "{text}");
+}
+
+#[test]
 fn a_segment_of_no_bytes_is_a_log_that_goes_on() {
     let fixture = crashed(small_segments());
     let last = files(&fixture.dir(), ".log").pop().expect("some");

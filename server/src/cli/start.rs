@@ -83,6 +83,9 @@ async fn serve(
     }
     let current = config.current();
     let dirs = log_dirs::open(current.log_manager(), current.node_id, cluster_id)?;
+    if current.quorum.is_quorum_of_one() {
+        dirs.refuse_lost_metadata()?;
+    }
     for dir in &dirs.formatted {
         tracing::info!(dir = %dir.display(), cluster_id = dirs.cluster_id, "formatted an empty data directory");
     }

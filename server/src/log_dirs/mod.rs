@@ -129,7 +129,6 @@ pub fn open(
         found.push((path, properties));
     }
     let cluster_id = agree(&found, node_id, cluster_id)?;
-    refuse_lost_metadata(&manager)?;
     let mut directory_ids = Vec::with_capacity(found.len());
     let mut formatted = Vec::new();
     for (path, properties) in found {
@@ -208,14 +207,20 @@ fn refuse_foreign_files(dir: &Path) -> Result<(), LogDirError> {
     }
 }
 
-/// A node that begins with empty metadata owns no topic and would set every log aside.
-fn refuse_lost_metadata(manager: &LogManager) -> Result<(), LogDirError> {
-    if manager.has_metadata()? {
-        return Ok(());
-    }
-    match manager.find_records()? {
-        Some(partition) => Err(LogDirError::MetadataLost { partition }),
-        None => Ok(()),
+impl LogDirs {
+    /// Refuses records whose topics nobody knows. For a node that is the whole quorum: with empty metadata it would own
+    /// no topic and set every log aside. Others get the metadata from the controllers.
+    ///
+    /// # Errors
+    /// [`LogDirError::MetadataLost`], or when a directory cannot be listed.
+    pub fn refuse_lost_metadata(&self) -> Result<(), LogDirError> {
+        if self.manager.has_metadata()? {
+            return Ok(());
+        }
+        match self.manager.find_records()? {
+            Some(partition) => Err(LogDirError::MetadataLost { partition }),
+            None => Ok(()),
+        }
     }
 }
 

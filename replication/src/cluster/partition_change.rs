@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use highwater_storage::types::BrokerId;
 use uuid::Uuid;
 
-use super::image::{ClusterImage, PartitionImage};
+use super::image::{BrokerRegistration, ClusterImage, PartitionImage};
 use super::placement::{UNASSIGNED_DIRECTORY, default_directory};
 use super::records::{NO_LEADER, NO_LEADER_CHANGE, PartitionChangeRecord};
 use super::topic_rules::TopicRules;
@@ -306,8 +306,14 @@ impl<'a> PartitionChangeBuilder<'a> {
         {
             return false;
         }
-        (Some(broker) == self.arriving || self.image.is_active(broker))
-            && self.has_online_directory(broker)
+        let is_fenced = |registration: &BrokerRegistration| {
+            registration.fenced && Some(broker) != self.arriving
+        };
+        let registration = self.image.broker(broker);
+        let may_serve = registration.is_some_and(|registration| {
+            !registration.in_controlled_shutdown && !is_fenced(registration)
+        });
+        may_serve && self.has_online_directory(broker)
     }
 
     fn has_online_directory(&self, broker: BrokerId) -> bool {

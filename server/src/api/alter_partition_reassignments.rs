@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use highwater_replication::cluster::ClusterError;
 use highwater_replication::cluster::reassign::{Reassignment, alter_partition_reassignments};
 use kafka_protocol::messages::alter_partition_reassignments_response::{
     ReassignablePartitionResponse, ReassignableTopicResponse,
@@ -73,9 +74,14 @@ pub(crate) async fn handle(
                 Some(Err(error)) => {
                     let code = error.error_code();
                     ctx.count_error(code);
+                    let text = match error {
+                        // Kafka leaves a text out that says no more than the code.
+                        ClusterError::NoReassignmentInProgress => None,
+                        error => message(&error),
+                    };
                     response
                         .with_error_code(code.code())
-                        .with_error_message(message(&error))
+                        .with_error_message(text)
                 }
                 Some(Ok(())) | None => response,
             }

@@ -27,7 +27,7 @@ pub(crate) async fn handle(
         want_shut_down: request.want_shut_down,
         offline_log_dirs: request.offline_log_dirs,
     };
-    let response = match beat(&broker, heartbeat).await {
+    let response = match beat(&broker, &ctx, heartbeat).await {
         Ok(reply) => BrokerHeartbeatResponse::default()
             .with_is_caught_up(reply.is_caught_up)
             .with_is_fenced(reply.is_fenced())
@@ -42,7 +42,11 @@ pub(crate) async fn handle(
     ctx.encode(&response).into()
 }
 
-async fn beat(broker: &Arc<Broker>, heartbeat: BrokerHeartbeat) -> Result<HeartbeatReply, Refusal> {
+async fn beat(
+    broker: &Arc<Broker>,
+    ctx: &RequestContext,
+    heartbeat: BrokerHeartbeat,
+) -> Result<HeartbeatReply, Refusal> {
     let controller_epoch = active_epoch(broker).map_err(|error| (error, None))?;
     let (id, epoch) = (heartbeat.id, heartbeat.epoch);
     // At once: a controller that is busy must not take its brokers for dead.
@@ -59,6 +63,9 @@ async fn beat(broker: &Arc<Broker>, heartbeat: BrokerHeartbeat) -> Result<Heartb
         })
     });
     let reply = flatten(submitted.await)?;
+    broker
+        .broker_sessions
+        .on_heartbeat_over(ctx.connection_id, id, epoch);
     // Another controller that took over meanwhile finds out by itself.
     let _ = with_sessions(broker, |liveness, _, _| {
         if let Some(offset) = reply.controlled_shutdown_offset {

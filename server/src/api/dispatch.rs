@@ -122,4 +122,10 @@ impl RequestHandler for Broker {
     fn handle(self: &Arc<Self>, ctx: &mut RequestContext, frame: Bytes) -> Dispatched {
         dispatch(self, ctx, frame)
     }
+
+    fn on_connection_end(&self, ctx: &RequestContext) {
+        if ctx.listener.kind == ListenerKind::Controller {
+            self.broker_sessions.on_connection_end(ctx.connection_id);
+        }
+    }
 }

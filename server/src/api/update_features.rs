@@ -7,7 +7,9 @@ use highwater_replication::cluster::features::{
 };
 use kafka_protocol::messages::update_features_response::UpdatableFeatureResult;
 use kafka_protocol::messages::{UpdateFeaturesRequest, UpdateFeaturesResponse};
+use kafka_protocol::protocol::StrBytes;
 
+use super::error_code::ErrorCode;
 use super::metadata_change::{Refusal, decide, flatten, submit_within};
 use super::{Reply, RequestContext};
 use crate::broker::Broker;
@@ -82,5 +84,14 @@ async fn update(
             false => (records, ()),
         }))
     });
-    flatten(submitted.await)
+    match submitted.await {
+        // All or none: the first that cannot be changed is named for all.
+        Ok(Err(error)) => {
+            let text = format!(
+                "The update failed for all features since the following feature had an error: {error}"
+            );
+            Err((error.error_code(), Some(StrBytes::from_string(text))))
+        }
+        other => flatten(other),
+    }
 }

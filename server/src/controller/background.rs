@@ -10,7 +10,7 @@ use highwater_replication::cluster::elect_leaders::{balance_leaders, elect_uncle
 use highwater_replication::cluster::{ClusterImage, MetadataRecord, ReplicationDefaults};
 use highwater_storage::BrokerId;
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use super::{BrokerSessions, ControllerError, ControllerHandle, Decision, replication_defaults};
 use crate::config::DynamicConfig;
@@ -46,11 +46,7 @@ impl ControllerBackground {
         };
         let current = config.current();
         let mut tasks = JoinSet::new();
-        let check_interval_ms = sessions.config().check_interval_ms();
-        tasks.spawn(every(millis(check_interval_ms), {
-            let work = work.clone();
-            move || work.clone().fence_silent_brokers()
-        }));
+        tasks.spawn(work.clone().check_sessions());
         if current.auto_leader_rebalance_enable {
             let seconds = current.leader_imbalance_check_interval_seconds;
             tasks.spawn(every(millis(seconds.saturating_mul(1000)), {
@@ -70,6 +66,34 @@ impl ControllerBackground {
 type Elections = fn(&ClusterImage, &ReplicationDefaults, usize) -> (Vec<MetadataRecord>, bool);
 
 impl Work {
+    /// Looks for silent brokers several times in a session, and when one whose connection ended has had its time.
+    async fn check_sessions(self) {
+        let config = *self.sessions.config();
+        let interval = millis(config.check_interval_ms());
+        let mut ticks = interval_at(Instant::now() + interval, interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut early: Option<Instant> = None;
+        loop {
+            let is_due = async {
+                match early {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = is_due => early = None,
+                () = self.sessions.until_disconnected() => {
+                    // One millisecond more, as only what is longer than the grace counts.
+                    let grace = config.disconnect_grace_ms.map(|grace| millis(grace + 1));
+                    early = early.or_else(|| Some(Instant::now() + grace?));
+                    continue;
+                }
+            }
+            self.clone().fence_silent_brokers().await;
+        }
+    }
+
     /// Fences the brokers whose sessions are over, one after the other, so that each sees what the one before changed.
     async fn fence_silent_brokers(self) {
         while let Some(epoch) = self.active_epoch() {
@@ -153,8 +177,7 @@ fn log_failure(what: &str, error: &ControllerError) {
 
 /// Runs `work` every `interval`; a run that takes longer delays the next.
 async fn every<W: Future<Output = ()>>(interval: Duration, work: impl Fn() -> W) {
-    let start = tokio::time::Instant::now() + interval;
-    let mut ticks = interval_at(start, interval);
+    let mut ticks = interval_at(Instant::now() + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;

@@ -98,6 +98,7 @@ impl<H: RequestHandler> Connection<H> {
     pub(super) async fn run(mut self) {
         let end = poll_fn(|cx| self.poll(cx)).await;
         tracing::debug!(peer = %self.ctx.peer, connection_id = self.ctx.connection_id, ?end, "connection ends");
+        self.handler.on_connection_end(&self.ctx);
         if matches!(end, End::ByBroker) {
             self.linger().await;
         }

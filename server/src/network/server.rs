@@ -25,6 +25,11 @@ use crate::api::table::Dispatched;
 pub trait RequestHandler: Send + Sync + 'static {
     /// Handles the request in `frame` (without its length prefix) and leaves its header in `ctx`.
     fn handle(self: &Arc<Self>, ctx: &mut RequestContext, frame: Bytes) -> Dispatched;
+
+    /// The connection of `ctx` has ended, whoever ended it.
+    fn on_connection_end(&self, ctx: &RequestContext) {
+        let _ = ctx;
+    }
 }
 
 /// The bounds and socket options of the network layer, under Kafka's names.

@@ -4,6 +4,7 @@ mod alter_partition;
 mod apply;
 mod assign_dirs;
 mod broker_life;
+mod churn;
 mod configs;
 mod create_partitions;
 mod create_topics;

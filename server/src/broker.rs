@@ -11,7 +11,10 @@ use highwater_replication::cluster::ClusterImage;
 use highwater_replication::runtime::replica_manager::ReplicaManager;
 
 mod background;
+mod membership;
+mod metadata_source;
 mod start;
+mod wiring;
 
 pub use start::{RunningBroker, StartError};
 
@@ -20,6 +23,7 @@ use crate::controller::{AutoTopicCreation, BrokerSessions, ControllerHandle, Pro
 use crate::coordinator::group::GroupCoordinator;
 use crate::fetch_session::FetchSessionCache;
 use crate::network::NetworkMetrics;
+use crate::peer::controller_channel::ControllerChannels;
 
 /// What handlers reach everything through. Each part has a field here; [`RunningBroker::start`] builds them.
 pub struct Broker {
@@ -43,6 +47,8 @@ pub struct Broker {
     pub producer_ids: ProducerIdManager,
     /// Topics that are made on demand.
     pub auto_topics: AutoTopicCreation,
+    /// The ways to the active controller, wherever it is.
+    pub controllers: ControllerChannels,
     stopping: AtomicBool,
 }
 

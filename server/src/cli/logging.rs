@@ -86,18 +86,18 @@ mod tests {
         let (filter, format) = settings(&arguments(None, None), variable).expect("the environment");
         assert_eq!(
             (filter.to_string().as_str(), format),
-            ("warn", LogFormat::Json)
+            ("openraft=off,warn", LogFormat::Json)
         );
         let given = arguments(Some("debug"), Some(LogFormat::Text));
         let (filter, format) = settings(&given, variable).expect("the command line");
         assert_eq!(
             (filter.to_string().as_str(), format),
-            ("debug", LogFormat::Text)
+            ("openraft=off,debug", LogFormat::Text)
         );
         let (filter, format) = settings(&arguments(None, None), |_| None).expect("the defaults");
         assert_eq!(
             (filter.to_string().as_str(), format),
-            ("info", LogFormat::Text)
+            ("openraft=off,info", LogFormat::Text)
         );
     }
 

@@ -90,7 +90,14 @@ async fn serve(
         tracing::info!(dir = %dir.display(), cluster_id = dirs.cluster_id, "formatted an empty data directory");
     }
     let cluster_id = dirs.cluster_id.clone();
-    let running = RunningBroker::start(dirs, config).await?;
+    let running = tokio::select! {
+        started = RunningBroker::start(dirs, config) => started?,
+        received = signals.next() => {
+            // A broker that the controllers do not let in may wait for long. The next start looks through its logs.
+            tracing::info!(signal = received.name, "stopping before the broker has come to run");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     let web = match start_web(&current, &running) {
         Ok(web) => web,
         Err(error) => {
@@ -100,7 +107,14 @@ async fn serve(
     };
     tell_ready(&current, &running, &web, &cluster_id, began.elapsed());
 
-    let received = signals.next().await;
+    let received = tokio::select! {
+        received = signals.next() => received,
+        reason = running.until_failed() => {
+            web.stop();
+            running.stop().await?;
+            anyhow::bail!("{reason}");
+        }
+    };
     let stopping_since = tokio::time::Instant::now();
     tracing::info!(signal = received.name, "stopping");
     web.stop();

@@ -99,7 +99,16 @@ broker_config! {
     replica_fetch_response_max_bytes: i32 = "replica.fetch.response.max.bytes",
     replica_fetch_wait_max_ms: i32 = "replica.fetch.wait.max.ms",
     replica_fetch_backoff_ms: i32 = "replica.fetch.backoff.ms",
+    replica_socket_timeout_ms: i32 = "replica.socket.timeout.ms",
+    replica_socket_receive_buffer_bytes: i32 = "replica.socket.receive.buffer.bytes",
     replica_selector_class: Option<String> = "replica.selector.class",
+    controlled_shutdown_enable: bool = "controlled.shutdown.enable",
+    broker_heartbeat_interval_ms: i32 = "broker.heartbeat.interval.ms",
+    initial_broker_registration_timeout_ms: i32 = "initial.broker.registration.timeout.ms",
+    controller_socket_timeout_ms: i32 = "controller.socket.timeout.ms",
+    controller_quorum_request_timeout_ms: i32 = "controller.quorum.request.timeout.ms",
+    controller_quorum_fetch_max_bytes: i32 = "controller.quorum.fetch.max.bytes",
+    socket_connection_setup_timeout_ms: i64 = "socket.connection.setup.timeout.ms",
     replica_high_watermark_checkpoint_interval_ms: i64 = "replica.high.watermark.checkpoint.interval.ms",
     fetch_max_bytes: i32 = "fetch.max.bytes",
     max_incremental_fetch_session_cache_slots: i32 = "max.incremental.fetch.session.cache.slots",
@@ -203,6 +212,12 @@ impl BrokerConfig {
             return refuse(
                 "default.replication.factor",
                 "a whole number from 1 to 32767 is expected",
+            );
+        }
+        if i64::from(self.replica_fetch_wait_max_ms) > self.replica_lag_time_max_ms {
+            return refuse(
+                "replica.fetch.wait.max.ms",
+                "at most replica.lag.time.max.ms is expected",
             );
         }
         if self.log_cleaner_dedupe_buffer_size < 1 << 20 {

@@ -5,12 +5,17 @@ use std::time::Duration;
 use highwater_replication::runtime::settings::ReplicaSettings;
 use highwater_replication::state::replica_selector::ReplicaSelector;
 use highwater_storage::LogManagerSettings;
+use kafka_protocol::protocol::StrBytes;
+use uuid::Uuid;
 
 use super::keys::RACK_AWARE_REPLICA_SELECTOR;
 use super::{BrokerConfig, QuorumVoter};
 use crate::controller::QuorumSettings;
 use crate::coordinator::group::GroupConfig;
+use crate::network::client::ClientConfig;
 use crate::network::{ListenerConfig, ListenerKind, NetworkConfig};
+use crate::peer::lifecycle::LifecycleSettings;
+use crate::peer::observer::ObserverSettings;
 
 impl BrokerConfig {
     /// The bounds and socket options of the network layer.
@@ -72,7 +77,6 @@ impl BrokerConfig {
 
     /// The settings of the quorum of controllers. `own` is this node as it listens, for a quorum of one.
     pub fn quorum_settings(&self, own: QuorumVoter) -> QuorumSettings {
-        let millis = |ms: i32| Duration::from_millis(u64::from(ms.unsigned_abs()));
         let voters = match self.quorum.is_quorum_of_one() {
             true => vec![own],
             false => self.quorum.voters.clone(),
@@ -80,13 +84,63 @@ impl BrokerConfig {
         QuorumSettings {
             node_id: self.node_id,
             voters,
-            election_timeout: millis(self.controller_quorum_election_timeout_ms),
-            fetch_timeout: millis(self.controller_quorum_fetch_timeout_ms),
-            retry_backoff: millis(self.controller_quorum_retry_backoff_ms),
+            election_timeout: millis(self.controller_quorum_election_timeout_ms.into()),
+            fetch_timeout: millis(self.controller_quorum_fetch_timeout_ms.into()),
+            retry_backoff: millis(self.controller_quorum_retry_backoff_ms.into()),
             snapshot_max_bytes: self
                 .controller_quorum_fetch_snapshot_max_bytes
                 .unsigned_abs()
                 .into(),
+            max_bytes_between_snapshots: self
+                .metadata_log_max_record_bytes_between_snapshots
+                .unsigned_abs(),
+        }
+    }
+
+    /// How this node connects to brokers that it follows.
+    pub fn replica_client(&self) -> ClientConfig {
+        ClientConfig {
+            request_timeout: millis(self.replica_socket_timeout_ms.into()),
+            connection_setup_timeout: millis(self.socket_connection_setup_timeout_ms),
+            socket_receive_buffer_bytes: usize::try_from(self.replica_socket_receive_buffer_bytes)
+                .ok(),
+            ..ClientConfig::named(StrBytes::from_string(format!(
+                "broker-{}-fetcher",
+                self.node_id
+            )))
+        }
+    }
+
+    /// How this node connects to the active controller.
+    pub fn controller_client(&self) -> ClientConfig {
+        ClientConfig {
+            request_timeout: millis(self.controller_socket_timeout_ms.into()),
+            connection_setup_timeout: millis(self.socket_connection_setup_timeout_ms),
+            ..ClientConfig::named(StrBytes::from_string(self.node_id.to_string()))
+        }
+    }
+
+    /// The settings of a broker's registration and heartbeats.
+    pub fn lifecycle(&self) -> LifecycleSettings {
+        LifecycleSettings {
+            heartbeat_interval_ms: self.broker_heartbeat_interval_ms.into(),
+            session_timeout_ms: self.broker_session_timeout_ms.into(),
+            registration_timeout_ms: self.initial_broker_registration_timeout_ms.into(),
+        }
+    }
+
+    /// Where a broker without the controller role finds the metadata, and the bounds of what it fetches.
+    pub fn observer(&self, directory_id: Uuid, cluster_id: String) -> ObserverSettings {
+        ObserverSettings {
+            node_id: self.node_id,
+            directory_id,
+            cluster_id,
+            voters: self.quorum.voters.clone(),
+            bootstrap_servers: self.quorum.bootstrap_servers.clone(),
+            request_timeout: millis(self.controller_quorum_request_timeout_ms.into()),
+            retry_backoff: millis(self.controller_quorum_retry_backoff_ms.into()),
+            fetch_max_bytes: self.controller_quorum_fetch_max_bytes,
+            fetch_snapshot_max_bytes: self.controller_quorum_fetch_snapshot_max_bytes,
             max_bytes_between_snapshots: self
                 .metadata_log_max_record_bytes_between_snapshots
                 .unsigned_abs(),
@@ -124,4 +178,9 @@ impl BrokerConfig {
 /// The table of keys lets no negative number through where this is used.
 fn positive(number: i32) -> usize {
     usize::try_from(number).unwrap_or(0)
+}
+
+/// A configured time; a negative one is over at once.
+fn millis(ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }

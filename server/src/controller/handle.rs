@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use highwater_replication::cluster::{ClusterImage, MetadataRecord};
 use highwater_storage::{BrokerEpoch, BrokerId};
@@ -50,7 +49,7 @@ pub struct ControllerHandle {
     requests: Option<mpsc::Sender<Judge>>,
     publisher: Arc<MetadataPublisher>,
     quorum: Arc<QuorumView>,
-    broker_epoch: Arc<AtomicI64>,
+    broker_epoch: Arc<watch::Sender<BrokerEpoch>>,
     server: Option<Arc<QuorumServer>>,
 }
 
@@ -62,7 +61,7 @@ impl ControllerHandle {
             requests: None,
             publisher,
             quorum,
-            broker_epoch: Arc::new(AtomicI64::new(-1)),
+            broker_epoch: Arc::new(watch::Sender::new(BrokerEpoch(-1))),
             server: None,
         }
     }
@@ -97,12 +96,17 @@ impl ControllerHandle {
 
     /// The epoch of this run of the broker; -1 until it is registered.
     pub fn broker_epoch(&self) -> BrokerEpoch {
-        BrokerEpoch(self.broker_epoch.load(Ordering::Acquire))
+        *self.broker_epoch.borrow()
+    }
+
+    /// The epoch of this run of the broker, and word of each change.
+    pub fn watch_broker_epoch(&self) -> watch::Receiver<BrokerEpoch> {
+        self.broker_epoch.subscribe()
     }
 
     /// Notes the epoch that this run of the broker was registered with.
     pub fn set_broker_epoch(&self, epoch: BrokerEpoch) {
-        self.broker_epoch.store(epoch.0, Ordering::Release);
+        self.broker_epoch.send_replace(epoch);
     }
 
     /// This node's copy of the metadata log, for those who read it.

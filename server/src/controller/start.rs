@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use highwater_replication::cluster::brokers::{
-    BrokerRegistrationRequest, register_broker, unfence_broker,
-};
+use highwater_replication::cluster::brokers::{self, register_broker, unfence_broker};
 use highwater_replication::cluster::records::{ConfigRecord, PartitionChangeRecord};
+use highwater_replication::cluster::registration::BrokerRegistrationRequest;
 use highwater_replication::cluster::{ClusterImage, ConfigResource, MetadataRecord};
 use highwater_storage::{BrokerEpoch, BrokerId, StorageError};
 use tokio::sync::{mpsc, watch};
@@ -130,7 +129,8 @@ impl Controller {
         }
     }
 
-    /// Registers a broker of this process and lets it lead what it can lead. `last_stop_was_clean` says whether every
+    /// Registers a broker of this process, which must be the only broker and this the only controller, and lets it lead
+    /// what it can lead, all with one entry: nobody else needs to be told of the end of the run before. `last_stop_was_clean` says whether every
     /// log directory was closed cleanly by the run that registered last: if not, partitions that it leads get a new
     /// leader epoch, so that records lost with an unsynced tail cannot be mistaken for new ones.
     ///
@@ -185,6 +185,14 @@ fn registered(
             .0;
         records.extend(more);
         Ok::<_, ControllerError>(())
+    };
+    let registration = brokers::BrokerRegistrationRequest {
+        id,
+        incarnation_id: registration.incarnation_id,
+        end_points: registration.end_points,
+        features: registration.features,
+        rack: registration.rack,
+        log_dirs: registration.log_dirs,
     };
     let (register, epoch) = register_broker(&image, registration);
     add(&mut image, register)?;

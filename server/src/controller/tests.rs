@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use highwater_replication::cluster::brokers::BrokerRegistrationRequest;
 use highwater_replication::cluster::configs::ConfigRules;
 use highwater_replication::cluster::create_topics::{NewTopic, TopicDefaults, create_topics};
+use highwater_replication::cluster::registration::BrokerRegistrationRequest;
 use highwater_replication::cluster::{
     ClusterError, ClusterImage, ConfigMap, ConfigResource, ResourceType,
 };
@@ -84,11 +84,13 @@ fn settings() -> ControllerSettings {
 fn registration() -> BrokerRegistrationRequest {
     BrokerRegistrationRequest {
         id: BrokerId(1),
+        cluster_id: CLUSTER_ID.to_owned(),
         incarnation_id: Uuid::new_v4(),
         end_points: Vec::new(),
         features: supported_features(),
         rack: None,
         log_dirs: vec![Uuid::from_u128(7)],
+        previous_broker_epoch: None,
     }
 }
 

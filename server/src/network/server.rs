@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::acceptor;
-use super::listener::{self, BindError, Listener, ListenerConfig};
+use super::listener::{self, BindError, Listener, ListenerConfig, ListenerKind};
 use super::metrics::NetworkMetrics;
 use crate::api::RequestContext;
 use crate::api::table::Dispatched;
@@ -228,7 +228,8 @@ impl NetworkSettings {
 pub struct SocketServer {
     shared: Arc<Shared>,
     listeners: Vec<Arc<Listener>>,
-    sockets: Vec<TcpListener>,
+    /// Those that nobody accepts from yet; each has its listener at the same place.
+    sockets: Vec<Option<TcpListener>>,
     acceptors: Vec<JoinHandle<()>>,
 }
 
@@ -244,7 +245,7 @@ impl SocketServer {
         for listener in listeners {
             let (listener, socket) = listener::bind(listener, &config)?;
             bound.push(listener);
-            sockets.push(socket);
+            sockets.push(Some(socket));
         }
         let shared = Shared {
             config: ArcSwap::from_pointee(config),
@@ -273,9 +274,18 @@ impl SocketServer {
         NetworkSettings(Arc::clone(&self.shared))
     }
 
-    /// Begins to accept and to serve.
+    /// Begins to accept and to serve on all listeners.
     pub fn start<H: RequestHandler>(&mut self, handler: &Arc<H>) {
-        for (socket, listener) in self.sockets.drain(..).zip(&self.listeners) {
+        self.start_listeners(ListenerKind::Controller, handler);
+        self.start_listeners(ListenerKind::Broker, handler);
+    }
+
+    /// Begins to accept and to serve on the listeners of a kind.
+    pub fn start_listeners<H: RequestHandler>(&mut self, kind: ListenerKind, handler: &Arc<H>) {
+        for (socket, listener) in self.sockets.iter_mut().zip(&self.listeners) {
+            let Some(socket) = socket.take_if(|_| listener.kind == kind) else {
+                continue;
+            };
             let accepting = acceptor::accept(
                 socket,
                 Arc::clone(listener),

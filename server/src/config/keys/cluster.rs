@@ -53,7 +53,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
         ),
     ConfigKey::new("controller.quorum.fetch.max.bytes", Int, Some("1048576"))
         .at_least(1)
-        .not_supported_yet()
         .doc("Bytes a controller asks for in one fetch."),
     ConfigKey::new(
         "controller.quorum.fetch.snapshot.max.bytes",
@@ -64,7 +63,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
     .doc("Bytes of a snapshot in one response."),
     ConfigKey::new("controller.quorum.request.timeout.ms", Int, Some("2000"))
         .at_least(0)
-        .not_supported_yet()
         .doc("How long a controller waits for a response."),
     ConfigKey::new("controller.quorum.retry.backoff.ms", Int, Some("20"))
         .at_least(0)
@@ -74,7 +72,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .no_counterpart("writes that arrive during a sync share the next one")
         .doc("How long the leader gathers writes before it forces them to disk."),
     ConfigKey::new("controller.socket.timeout.ms", Int, Some("30000"))
-        .not_supported_yet()
         .doc("How long the controller waits for a broker."),
     ConfigKey::new(
         "controller.performance.sample.period.ms",
@@ -95,13 +92,11 @@ pub(super) const KEYS: &[ConfigKey] = &[
     .not_supported_yet()
     .doc("Controller work that takes longer than this is logged."),
     ConfigKey::new("broker.heartbeat.interval.ms", Int, Some("2000"))
-        .not_supported_yet()
         .doc("How often a broker tells the controller that it lives."),
     ConfigKey::new("broker.session.timeout.ms", Int, Some("9000"))
         .at_least(1)
         .doc("A broker without a heartbeat for this long is fenced."),
     ConfigKey::new("initial.broker.registration.timeout.ms", Int, Some("60000"))
-        .not_supported_yet()
         .doc("How long a broker tries to register at start."),
     ConfigKey::new("metadata.log.dir", Text, None)
         .doc("Directory of the metadata log. Only the first of `log.dirs` so far."),

@@ -97,7 +97,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .not_supported_yet()
         .doc("How long this broker waits for the response to a request of its own."),
     ConfigKey::new("socket.connection.setup.timeout.ms", Long, Some("10000"))
-        .not_supported_yet()
         .doc("How long this broker waits for a connection to a peer at first."),
     ConfigKey::new(
         "socket.connection.setup.timeout.max.ms",

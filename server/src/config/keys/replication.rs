@@ -50,10 +50,8 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .at_least(0)
         .doc("How long a follower rests after an error."),
     ConfigKey::new("replica.socket.timeout.ms", Int, Some("30000"))
-        .not_supported_yet()
         .doc("How long a follower waits for a response."),
     ConfigKey::new("replica.socket.receive.buffer.bytes", Int, Some("65536"))
-        .not_supported_yet()
         .doc("SO_RCVBUF of a follower's connections."),
     ConfigKey::new("replica.selector.class", Text, None)
         .one_of(&[LEADER_SELECTOR, RACK_AWARE_REPLICA_SELECTOR])
@@ -87,6 +85,5 @@ pub(super) const KEYS: &[ConfigKey] = &[
     .no_counterpart("finished operations leave at once")
     .doc("How often finished DeleteRecords requests are cleared from the purgatory."),
     ConfigKey::new("controlled.shutdown.enable", Boolean, Some("true"))
-        .not_supported_yet()
         .doc("Whether leadership moves away before the broker stops."),
 ];

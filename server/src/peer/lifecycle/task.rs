@@ -102,6 +102,11 @@ impl BrokerLifecycle {
         told
     }
 
+    /// The broker was registered by other means than [`run`](Self::run), which goes on from there.
+    pub fn set_registered(&self, epoch: BrokerEpoch) {
+        self.tell(|lifecycle, now_ms| lifecycle.on_registered(epoch.0, now_ms));
+    }
+
     /// The broker is ready to lead and to serve: from now on it asks to be unfenced.
     pub fn set_ready_to_unfence(&self) {
         self.tell(Lifecycle::on_ready_to_unfence);

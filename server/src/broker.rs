@@ -19,11 +19,13 @@ mod wiring;
 pub use start::{RunningBroker, StartError};
 
 use crate::config::DynamicConfig;
-use crate::controller::{AutoTopicCreation, BrokerSessions, ControllerHandle, ProducerIdManager};
+use crate::controller::{BrokerSessions, ControllerHandle};
 use crate::coordinator::group::GroupCoordinator;
 use crate::fetch_session::FetchSessionCache;
 use crate::network::NetworkMetrics;
-use crate::peer::controller_channel::ControllerChannels;
+use crate::peer::auto_topics::AutoTopicCreation;
+use crate::peer::controller_channel::{ControllerChannel, ControllerChannels};
+use crate::peer::producer_ids::ProducerIdManager;
 
 /// What handlers reach everything through. Each part has a field here; [`RunningBroker::start`] builds them.
 pub struct Broker {
@@ -49,6 +51,8 @@ pub struct Broker {
     pub auto_topics: AutoTopicCreation,
     /// The ways to the active controller, wherever it is.
     pub controllers: ControllerChannels,
+    /// The way of what clients ask for and only the active controller can do.
+    pub forwarding: ControllerChannel,
     stopping: AtomicBool,
 }
 

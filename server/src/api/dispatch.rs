@@ -53,11 +53,19 @@ pub(crate) fn dispatch(
             "api version is not served",
         );
     }
+    let forward = entry
+        .forward
+        .filter(|_| ctx.listener.kind == ListenerKind::Broker && !broker.controller.is_active());
+    let whole = forward.map(|_| frame.clone()).unwrap_or_default();
     if let Err(error) = decode_header(ctx, &mut frame) {
         return close(ctx, CloseReason::MalformedHeader, &error);
     }
     ctx.metrics.count_request(ctx.api_key);
-    match catch_unwind(AssertUnwindSafe(|| (entry.dispatch)(broker, ctx, frame))) {
+    let handle = || match forward {
+        Some(forward) => forward(broker, ctx, whole, frame),
+        None => (entry.dispatch)(broker, ctx, frame),
+    };
+    match catch_unwind(AssertUnwindSafe(handle)) {
         Ok(Ok(dispatched)) => dispatched,
         Ok(Err(error)) => close(ctx, CloseReason::MalformedRequest, &error.to_string()),
         // The panic hook has logged the message and the place.

@@ -52,7 +52,7 @@ async fn serve(
     }
     let api_key = header.get_i16();
     let may_be_forwarded =
-        api(ListenerKind::Controller, api_key).is_some_and(|entry| entry.forwarded);
+        api(ListenerKind::Controller, api_key).is_some_and(|entry| entry.forward.is_some());
     if !may_be_forwarded {
         tracing::warn!(api_key, peer = %ctx.peer, "an envelope holds a request that is not for the controller");
         return Err(ResponseError::InvalidRequest);

@@ -6,7 +6,7 @@ use highwater_replication::state::fencing::EpochFence;
 use highwater_storage::{AppendError, ReadError, StorageError};
 use kafka_protocol::ResponseError;
 
-use crate::controller::{ControllerError, ProducerIdError};
+use crate::controller::ControllerError;
 use crate::metadata::MetadataError;
 
 /// The Kafka error that a client is answered with.
@@ -152,16 +152,6 @@ impl ErrorCode for MetadataError {
             | Self::Replay { .. }
             | Self::Apply { .. }
             | Self::Corrupt { .. } => ResponseError::UnknownServerError,
-        }
-    }
-}
-
-impl ErrorCode for ProducerIdError {
-    fn error_code(&self) -> ResponseError {
-        match self {
-            // Idempotent producers ask again after either.
-            Self::Controller(_) => ResponseError::CoordinatorLoadInProgress,
-            Self::Cluster(error) => error.error_code(),
         }
     }
 }

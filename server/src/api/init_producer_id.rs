@@ -6,7 +6,6 @@ use std::sync::Arc;
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse, ProducerId};
 
-use super::error_code::ErrorCode;
 use super::{Reply, RequestContext};
 use crate::broker::Broker;
 
@@ -32,7 +31,8 @@ pub(crate) async fn handle(
         }
         Err(error) => {
             tracing::warn!(%error, "no producer id can be given out");
-            refuse(&ctx, error.error_code())
+            // Idempotent producers ask again.
+            refuse(&ctx, ResponseError::CoordinatorLoadInProgress)
         }
     }
 }

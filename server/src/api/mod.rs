@@ -11,6 +11,7 @@ use kafka_protocol::messages::*;
 pub mod context;
 pub(crate) mod dispatch;
 pub mod error_code;
+mod forwarding;
 pub mod reply;
 pub mod request_shape;
 pub mod table;

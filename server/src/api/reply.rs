@@ -118,6 +118,17 @@ impl ResponseBody {
         ResponseBody::default()
     }
 
+    /// A response whose header and body are there already; without its length prefix.
+    pub(crate) fn from_frame(frame: Bytes) -> Self {
+        match u32::try_from(frame.len()) {
+            Ok(length) => ResponseBody {
+                first: Bytes::copy_from_slice(&length.to_be_bytes()),
+                rest: vec![frame],
+            },
+            Err(_) => Self::unencodable(),
+        }
+    }
+
     /// Whether this stands for a response that could not be encoded.
     pub(crate) fn is_unencodable(&self) -> bool {
         self.first.is_empty()

@@ -34,6 +34,10 @@ pub enum Dispatched {
 /// Decodes a body and runs its handler.
 pub type DispatchFn = fn(&Arc<Broker>, &RequestContext, Bytes) -> Result<Dispatched, DecodeError>;
 
+/// Decodes a body and hands the request on: whole, as it came, then its body.
+pub type ForwardFn =
+    fn(&Arc<Broker>, &RequestContext, Bytes, Bytes) -> Result<Dispatched, DecodeError>;
+
 /// On which listeners an API is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServedOn {
@@ -73,9 +77,9 @@ pub struct ApiEntry {
     pub advertised_min_version: i16,
     /// On which listeners it is served.
     pub served_on: ServedOn,
-    /// Whether only the active controller can answer: another node's broker listener hands the request on to it, and
-    /// another node's controller listener refuses it with NOT_CONTROLLER.
-    pub forwarded: bool,
+    /// Set where only the active controller can answer: another node's broker listener hands the request on to it with
+    /// this, and another node's controller listener refuses it with NOT_CONTROLLER.
+    pub forward: Option<ForwardFn>,
     /// Decodes and handles.
     pub dispatch: DispatchFn,
     /// Decodes a body of a version and forgets it: what fuzzing and tests aim at.
@@ -100,8 +104,8 @@ pub(crate) fn decode<R: Request>(api_version: i16, mut body: Bytes) -> Result<R,
 /// ```
 ///
 /// A `sync` handler is `fn(&Arc<Broker>, &RequestContext, XRequest) -> Reply`, an `async` one is
-/// `async fn(Arc<Broker>, RequestContext, XRequest) -> Reply`. A `forwarded` one is `async`, and only the active
-/// controller runs it.
+/// `async fn(Arc<Broker>, RequestContext, XRequest) -> Reply`. A `forwarded` one is `async`, only the active controller
+/// runs it, and its request is [`Forwarded`](super::forwarding::Forwarded).
 macro_rules! api_table {
     (on $served_on:ident; $($kind:ident $name:ident($request:ty) => $handler:path
         $(, advertised_from $from:literal)? $(, up_to $up_to:literal)?;)*) => {
@@ -116,15 +120,15 @@ macro_rules! api_table {
                 &[$($from,)? <$request as ::kafka_protocol::protocol::Message>::VERSIONS.min],
             ),
             served_on: $crate::api::table::ServedOn::$served_on,
-            forwarded: $crate::api::table::api_table!(@forwarded $kind),
+            forward: $crate::api::table::api_table!(@forward $kind $request),
             dispatch: $crate::api::table::api_table!(@dispatch $kind $request, $handler),
             decode: |api_version, body| {
                 $crate::api::table::decode::<$request>(api_version, body).map(|_| ())
             },
         }),*]
     };
-    (@forwarded forwarded) => { true };
-    (@forwarded $kind:ident) => { false };
+    (@forward forwarded $request:ty) => { Some($crate::api::forwarding::forward::<$request>) };
+    (@forward $kind:ident $request:ty) => { None };
     (@dispatch sync $request:ty, $handler:path) => {
         |broker, ctx, body| {
             let request = $crate::api::table::decode::<$request>(ctx.api_version, body)?;

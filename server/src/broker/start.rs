@@ -21,18 +21,22 @@ use super::wiring::{
 };
 use crate::broker::now_ms;
 use crate::config::{BrokerConfig, DynamicConfig};
-use crate::controller::{
-    AutoTopicCreation, BrokerSessions, ControllerError, ControllerHandle, ProducerIdManager,
-};
+use crate::controller::{BrokerSessions, ControllerError, ControllerHandle};
 use crate::fetch_session::FetchSessionCache;
 use crate::log_dirs::LogDirs;
 use crate::metadata::MetadataError;
 use crate::network::{BindError, Listener, ListenerKind, NetworkMetrics, SocketServer};
+use crate::peer::auto_topics::AutoTopicCreation;
 use crate::peer::controller_channel::{ControllerChannels, LocalController};
 use crate::peer::lifecycle::LifecycleEnded;
+use crate::peer::producer_ids::ProducerIdManager;
 
 /// How long connections may take to send what they owe when the broker stops.
 const CONNECTION_GRACE: Duration = Duration::from_secs(3);
+/// How long a request that is handed on to the controller may take, as in Kafka.
+const FORWARDING_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a producer waits for a block of ids; then it is told to ask again.
+const PRODUCER_ID_PATIENCE: Duration = Duration::from_secs(5);
 /// After so long a fetch session may be evicted by another, as in Kafka.
 const FETCH_SESSION_EVICTION_MS: i64 = 120_000;
 
@@ -257,6 +261,7 @@ fn broker(
     let current = config.current();
     let session_timeout_ms = current.broker_session_timeout_ms.into();
     let sessions = BrokerSessions::new(LivenessConfig::new(session_timeout_ms));
+    let forwarding = controllers.channel("forwarding", FORWARDING_PATIENCE);
     let fetch_session_slots = usize::try_from(current.max_incremental_fetch_session_cache_slots);
     Arc::new(Broker {
         network_metrics,
@@ -268,8 +273,12 @@ fn broker(
         ),
         fetch_max_bytes: current.fetch_max_bytes,
         broker_sessions: Arc::new(sessions),
-        producer_ids: ProducerIdManager::new(controller.clone()),
-        auto_topics: AutoTopicCreation::new(controller.clone(), Arc::clone(&config)),
+        producer_ids: ProducerIdManager::new(
+            controllers.channel("producer-ids", PRODUCER_ID_PATIENCE),
+            controller.clone(),
+        ),
+        auto_topics: AutoTopicCreation::new(forwarding.clone(), Arc::clone(&config)),
+        forwarding,
         config,
         controller,
         controllers,

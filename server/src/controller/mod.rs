@@ -8,18 +8,17 @@
 //!
 //! A single node is a quorum of one and takes the same path.
 
-mod auto_topics;
 mod background;
 mod broker_sessions;
 mod config_rules;
 mod features;
 mod handle;
-mod producer_ids;
 mod quorum;
 mod quorum_state;
 mod quorum_view;
 mod reserve;
 mod start;
+mod topic_defaults;
 mod writer;
 
 #[cfg(test)]
@@ -31,17 +30,16 @@ use highwater_storage::StorageError;
 
 use crate::metadata::MetadataError;
 
-pub use auto_topics::{AutoTopicCreation, AutoTopicError, topic_defaults};
 pub use background::ControllerBackground;
 pub use broker_sessions::BrokerSessions;
 pub use config_rules::{ServerConfigRules, replication_defaults};
 pub use features::{finalized_features, supported_features};
 pub use handle::{ControllerHandle, Decision};
-pub use producer_ids::{ProducerIdError, ProducerIdManager};
 pub(crate) use quorum::QUORUM_API_KEY;
 pub use quorum::{QuorumServer, QuorumSettings};
 pub use quorum_view::{ControllerNode, QuorumReplica, QuorumStatus, QuorumView};
 pub use start::{Controller, ControllerSettings};
+pub use topic_defaults::topic_defaults;
 
 /// Why the controller could not do what it was asked for. Cheap to clone: all requests of a group share one failure.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use highwater_replication::cluster::configs::ConfigRules;
 use highwater_replication::cluster::create_topics::{NewTopic, TopicDefaults, create_topics};
+use highwater_replication::cluster::producer_ids::allocate_producer_ids;
 use highwater_replication::cluster::registration::BrokerRegistrationRequest;
 use highwater_replication::cluster::{
     ClusterError, ClusterImage, ConfigMap, ConfigResource, ResourceType,
@@ -347,18 +348,23 @@ fn producer_ids_are_never_given_out_twice_over_restarts() {
     let mut last = -1;
     for _ in 0..3 {
         let (logs, controller) = start(dir.path());
-        let ids = ProducerIdManager::new(controller.handle().clone());
-        block_on(async {
-            for _ in 0..1_500 {
-                let id = ids.next_producer_id().await.expect("an id");
-                assert!(id > last, "{id} after {last}");
-                last = id;
-            }
-        });
+        let (id, epoch) = (BrokerId(1), controller.handle().broker_epoch());
+        for _ in 0..2 {
+            let allocated = controller.handle().submit(move |image, _| {
+                let (records, block) = allocate_producer_ids(image, id, epoch).expect("a block");
+                Decision {
+                    records,
+                    response: block,
+                }
+            });
+            let block = block_on(allocated).expect("allocated");
+            assert!(block.start > last, "{block:?} after {last}");
+            last = block.end - 1;
+        }
         controller.stop();
         drop(logs);
     }
-    assert!(last < 6_000);
+    assert_eq!(last, 5_999);
 }
 
 #[test]

@@ -2,10 +2,14 @@
 //! fetches from the brokers that lead its partitions.
 
 pub mod alter_partition;
+pub mod auto_topics;
 pub mod controller_channel;
 pub mod leader_endpoint;
 pub mod lifecycle;
 pub mod observer;
+pub mod producer_ids;
 
+#[cfg(test)]
+mod requests_tests;
 #[cfg(test)]
 mod test_node;

@@ -114,3 +114,11 @@ fn encode<R: Request>(request: &R, version: i16) -> Result<Bytes, LocalError> {
         .map_err(|error| LocalError::Malformed(error.to_string().into()))?;
     Ok(Bytes::from(frame))
 }
+
+#[cfg(test)]
+impl LocalController {
+    /// A request context of this node itself.
+    pub(crate) fn context(&self) -> RequestContext {
+        self.ctx.clone()
+    }
+}

@@ -35,6 +35,24 @@ const KNOWN_DIFFERENCES: &[(ApiKey, &str, &str, &str)] = &[
         "a single node's default of group.initial.rebalance.delay.ms is 0 in ours",
     ),
     (
+        ApiKey::DescribeConfigs,
+        "*",
+        "highwater.observer.replicas",
+        "observers are ours alone",
+    ),
+    (
+        ApiKey::DescribeConfigs,
+        "*",
+        "Brokers whose replicas follow and serve reads",
+        "the documentation of highwater.observer.replicas",
+    ),
+    (
+        ApiKey::CreateTopics,
+        "*",
+        "highwater.observer.replicas",
+        "observers are ours alone",
+    ),
+    (
         ApiKey::DescribeLogDirs,
         "all",
         "partition_size",

@@ -13,8 +13,8 @@ use crate::cache::{client_sources, copy_folder, digest, get_or_install, run};
 
 /// The version that everything is compared with.
 pub const VERSION: &str = "4.4.0";
-/// Cluster id of every reference broker.
-const CLUSTER_ID: &str = "5L6g3nShT-eMCtK--X86sw";
+/// Cluster id of every broker of the tests.
+pub(crate) const CLUSTER_ID: &str = "5L6g3nShT-eMCtK--X86sw";
 /// Start-up is most of what a short-lived JVM does: take the quick compiler and the simple collector.
 const QUICK_START: [&str; 4] = [
     "-XX:TieredStopAtLevel=1",
@@ -82,22 +82,32 @@ pub fn java(heap_mib: u32, extra_class_path: &[&Path]) -> Result<Command> {
     Ok(command)
 }
 
-/// A metadata directory as the storage tool formats it: made once, copied for each new broker.
-fn formatted() -> Result<PathBuf> {
-    get_or_install(&format!("apache-kafka-{VERSION}-formatted"), |folder| {
-        let properties = folder.join("format.properties");
-        let text = format!(
-            "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:1\n\
+/// A metadata directory as the storage tool formats it with these levels of features: made once, copied for each new
+/// broker.
+fn formatted(features: &BTreeMap<String, i16>) -> Result<PathBuf> {
+    let levels = features
+        .iter()
+        .map(|(name, level)| format!("{name}={level}"));
+    let levels: Vec<String> = levels.collect();
+    let suffix: String = levels.iter().map(|level| format!("-{level}")).collect();
+    get_or_install(
+        &format!("apache-kafka-{VERSION}-formatted{suffix}"),
+        |folder| {
+            let properties = folder.join("format.properties");
+            let text = format!(
+                "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:1\n\
              listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:1\ncontroller.listener.names=CONTROLLER\n\
              log.dirs={}\n",
-            folder.join("data").display()
-        );
-        fs::write(&properties, text)?;
-        run(java(256, &[])?
-            .args(["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"])
-            .arg(&properties))?;
-        Ok(())
-    })
+                folder.join("data").display()
+            );
+            fs::write(&properties, text)?;
+            run(java(256, &[])?
+                .args(["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"])
+                .arg(&properties)
+                .args(levels.iter().flat_map(|level| ["--feature", level])))?;
+            Ok(())
+        },
+    )
 }
 
 /// What the storage tool writes for a node and a directory of its own.
@@ -115,6 +125,7 @@ fn meta_properties(node_id: &str) -> String {
 /// The command that starts Apache Kafka with `properties`, formatting its first log directory when empty.
 pub(crate) fn command(
     properties: &BTreeMap<String, String>,
+    features: &BTreeMap<String, i16>,
     folder: &Path,
     heap_mib: u32,
     quick_start: bool,
@@ -122,7 +133,7 @@ pub(crate) fn command(
     let log_dir = properties.get("log.dirs").context("log.dirs is not set")?;
     let first = Path::new(log_dir.split(',').next().unwrap_or(log_dir));
     if !first.join("meta.properties").exists() {
-        copy_folder(&formatted()?.join("data"), first)?;
+        copy_folder(&formatted(features)?.join("data"), first)?;
         let node_id = properties.get("node.id").context("node.id is not set")?;
         fs::write(first.join("meta.properties"), meta_properties(node_id))?;
     }

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 
+use crate::apache_kafka::CLUSTER_ID;
 use crate::cache::workspace_root;
 
 /// The `highwater` binary: `HIGHWATER_BIN`, else what `cargo build --release -p highwater` makes.
@@ -57,6 +58,7 @@ pub(crate) fn command(properties: &BTreeMap<String, String>) -> Result<Command> 
     for (key, value) in properties {
         command.arg("--override").arg(format!("{key}={value}"));
     }
+    command.env("CLUSTER_ID", CLUSTER_ID);
     command.env(
         "RUST_LOG",
         std::env::var_os("HIGHWATER_LOG").unwrap_or_else(|| "info".into()),

@@ -32,6 +32,7 @@ pub struct Node {
     folder: PathBuf,
     removed_with_tests: PathBuf,
     java: JavaOptions,
+    features: BTreeMap<String, i16>,
     process: Option<ManagedProcess>,
     started: Instant,
     paused: bool,
@@ -53,10 +54,16 @@ impl Node {
             folder: folder.to_owned(),
             removed_with_tests: removed_with_tests.to_owned(),
             java,
+            features: BTreeMap::new(),
             process: None,
             started: Instant::now(),
             paused: false,
         }
+    }
+
+    /// Levels of features that Apache Kafka's directories are formatted with, in place of its defaults.
+    pub(crate) fn set_features(&mut self, features: BTreeMap<String, i16>) {
+        self.features = features;
     }
 
     /// Starts the process, without waiting until it serves.
@@ -68,6 +75,7 @@ impl Node {
             BrokerKind::Highwater => highwater::command(&self.properties)?,
             BrokerKind::ApacheKafka => apache_kafka::command(
                 &self.properties,
+                &self.features,
                 &self.folder,
                 self.java.heap_mib,
                 self.java.quick_start,

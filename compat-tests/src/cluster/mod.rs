@@ -128,8 +128,11 @@ impl Cluster {
                 heap_mib: options.heap_mib,
                 quick_start: options.quick_start,
             };
+            let kind = options.kinds.get(&id).copied().unwrap_or(kind);
+            let mut node = Node::new(kind, properties, &own, folder.path(), java);
+            node.set_features(options.features.clone());
             let member = Member {
-                node: Node::new(kind, properties, &own, folder.path(), java),
+                node,
                 client_port: port(&listeners, CLIENTS).map(|(listens, _)| listens),
                 controller_port: port(&listeners, CONTROLLERS).map(|(listens, _)| listens),
                 data,

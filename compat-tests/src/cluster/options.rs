@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use crate::broker::BrokerKind;
+
 /// Id of the first node that is a controller alone; brokers count from 1.
 const FIRST_CONTROLLER: i32 = 3001;
 
@@ -57,6 +59,8 @@ pub struct ClusterOptions {
     pub(super) shape: Shape,
     pub(super) properties: BTreeMap<String, String>,
     pub(super) node_properties: BTreeMap<(i32, String), String>,
+    pub(super) kinds: BTreeMap<i32, BrokerKind>,
+    pub(super) features: BTreeMap<String, i16>,
     pub(super) network: bool,
     pub(super) heap_mib: u32,
     pub(super) quick_start: bool,
@@ -92,6 +96,8 @@ impl ClusterOptions {
                 .map(|(key, value)| (key.to_owned(), value.to_owned()))
                 .into(),
             node_properties: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            features: BTreeMap::new(),
             network: false,
             heap_mib: 256,
             quick_start: true,
@@ -127,6 +133,20 @@ impl ClusterOptions {
     pub fn set_on(mut self, node: i32, key: &str, value: impl Display) -> Self {
         self.node_properties
             .insert((node, key.to_owned()), value.to_string());
+        self
+    }
+
+    /// Makes one node another implementation's than the others.
+    #[must_use]
+    pub fn node_of(mut self, node: i32, kind: BrokerKind) -> Self {
+        self.kinds.insert(node, kind);
+        self
+    }
+
+    /// Has Apache Kafka format its directories with this level of a feature, where it is not to be its own default.
+    #[must_use]
+    pub fn feature(mut self, name: &str, level: i16) -> Self {
+        self.features.insert(name.to_owned(), level);
         self
     }
 

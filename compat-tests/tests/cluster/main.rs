@@ -10,5 +10,6 @@ mod following;
 mod harness;
 mod isr_proposals;
 mod librdkafka;
+mod mixed;
 mod registration;
 mod support;

@@ -148,7 +148,16 @@ impl ControllerChannel {
         loop {
             let node = active.borrow_and_update().clone();
             if let Some(node) = node {
-                match timeout_at(deadline, self.attempt(&node, request)).await {
+                let attempt = async {
+                    tokio::select! {
+                        biased;
+                        attempt = self.attempt(&node, request) => attempt,
+                        () = superseded(&node, active.clone()) => {
+                            Ok(Attempt::TryAgain("another controller became active".into()))
+                        }
+                    }
+                };
+                match timeout_at(deadline, attempt).await {
                     Ok(Ok(Attempt::Answered(response))) => return Ok(response),
                     Ok(Ok(Attempt::TryAgain(reason))) => last = reason,
                     Ok(Err(error)) => return Err(error),
@@ -230,6 +239,15 @@ impl ControllerChannel {
             former.client.disconnect("another controller is active");
         }
         client
+    }
+}
+
+/// Waits until another controller than `node` is active. While none is, `node` may still answer.
+async fn superseded(node: &ControllerNode, mut active: watch::Receiver<Option<ControllerNode>>) {
+    let other = |active: &Option<ControllerNode>| active.as_ref().is_some_and(|now| now != node);
+    if active.wait_for(other).await.is_err() {
+        // Nobody will ever tell of another: this node is stopping.
+        std::future::pending::<()>().await;
     }
 }
 

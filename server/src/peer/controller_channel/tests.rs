@@ -83,6 +83,31 @@ async fn a_request_moves_on_to_the_controller_that_becomes_active() {
 }
 
 #[tokio::test]
+async fn a_request_does_not_wait_for_a_controller_that_is_not_active_any_more() {
+    let silent = FakeNode::serving(&[(ApiKey::BrokerHeartbeat, 0, 1)], |_| {
+        std::future::pending()
+    })
+    .await;
+    let asked = Arc::default();
+    let new = heartbeat_node(7, &asked).await;
+    let fixture = fixture(PATIENCE);
+    fixture.active.send_replace(controller(1, 1, silent.port));
+    let channel = fixture.channel.clone();
+    let calling =
+        tokio::spawn(async move { channel.call(&BrokerHeartbeatRequest::default()).await });
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    fixture.active.send_replace(None);
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!calling.is_finished(), "it may still answer");
+    fixture.active.send_replace(controller(2, 2, new.port));
+    assert_eq!(calling.await.unwrap().unwrap().error_code, 7);
+}
+
+#[tokio::test]
 async fn a_request_waits_until_a_controller_is_active() {
     let asked = Arc::default();
     let node = heartbeat_node(0, &asked).await;

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::alter_partition::AlterPartitionQueue;
 use super::metrics::ReplicationMetrics;
 use super::settings::ReplicaSettings;
+use super::throttle::Throttle;
 use crate::cluster::ClusterImage;
 use crate::state::leadership::{BrokerDirectory, BrokerStanding, Moment};
 
@@ -27,6 +28,8 @@ pub struct ReplicaContext {
     started: Instant,
     proposals: AlterPartitionQueue,
     metrics: ReplicationMetrics,
+    leader_throttle: Throttle,
+    follower_throttle: Throttle,
 }
 
 impl ReplicaContext {
@@ -42,6 +45,8 @@ impl ReplicaContext {
             started: Instant::now(),
             proposals: AlterPartitionQueue::default(),
             metrics: ReplicationMetrics::default(),
+            leader_throttle: Throttle::default(),
+            follower_throttle: Throttle::default(),
         }
     }
 
@@ -62,6 +67,8 @@ impl ReplicaContext {
 
     /// Replaces the settings; they hold from the next event on.
     pub fn configure(&self, settings: ReplicaSettings) {
+        self.leader_throttle.configure(settings.leader_throttle);
+        self.follower_throttle.configure(settings.follower_throttle);
         self.settings.store(Arc::new(settings));
     }
 
@@ -114,6 +121,16 @@ impl ReplicaContext {
     /// What partitions and fetchers count.
     pub fn metrics(&self) -> &ReplicationMetrics {
         &self.metrics
+    }
+
+    /// Bounds what is sent to throttled followers that are not in sync.
+    pub(super) fn leader_throttle(&self) -> &Throttle {
+        &self.leader_throttle
+    }
+
+    /// Bounds what throttled followers on this broker fetch as long as they are not in sync.
+    pub(super) fn follower_throttle(&self) -> &Throttle {
+        &self.follower_throttle
     }
 
     /// A clock in ms that never goes back, whatever happens to the time of day.

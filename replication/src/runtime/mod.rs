@@ -16,6 +16,7 @@ pub mod partition;
 pub mod read;
 pub mod replica_manager;
 pub mod settings;
+pub mod throttle;
 pub mod topic_settings;
 
 #[cfg(test)]

@@ -150,7 +150,8 @@ impl Partition {
             PositionVerdict::OutOfRange => return Err(self.out_of_range(request.fetch_offset)),
         }
         let upper_bound = self.upper_bound(request.isolation);
-        if request.fetch_offset < upper_bound {
+        let wants_any = request.max_bytes > 0 || request.at_least_one_batch;
+        if request.fetch_offset < upper_bound && wants_any {
             result.records = self.read_records(request, upper_bound)?;
             result.is_cold = result.records.is_none();
         }

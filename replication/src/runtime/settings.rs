@@ -1,6 +1,7 @@
 //! The settings of replication that hold for a whole broker, under Kafka's names.
 
 use crate::state::replica_selector::ReplicaSelector;
+use crate::state::replication_quota::QuotaConfig;
 
 /// Settings of replication; the defaults are Kafka's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,10 @@ pub struct ReplicaSettings {
     pub replica_fetch_wait_max_ms: i32,
     /// `replica.fetch.backoff.ms`: how long a partition rests after an error.
     pub replica_fetch_backoff_ms: i64,
+    /// `leader.replication.throttled.rate`, with its window: what is sent to throttled followers.
+    pub leader_throttle: QuotaConfig,
+    /// `follower.replication.throttled.rate`, with its window: what throttled followers fetch.
+    pub follower_throttle: QuotaConfig,
 }
 
 impl Default for ReplicaSettings {
@@ -34,6 +39,8 @@ impl Default for ReplicaSettings {
             replica_fetch_response_max_bytes: 10 << 20,
             replica_fetch_wait_max_ms: 500,
             replica_fetch_backoff_ms: 1_000,
+            leader_throttle: QuotaConfig::of(i64::MAX),
+            follower_throttle: QuotaConfig::of(i64::MAX),
         }
     }
 }

@@ -7,6 +7,10 @@ use highwater_storage::{BrokerId, LogConfig};
 use crate::cluster::ClusterImage;
 use crate::cluster::topic_rules::{OBSERVER_REPLICAS, parse_observers};
 use crate::state::leader::LeaderConfig;
+use crate::state::replication_quota::ThrottledReplicas;
+
+const LEADER_THROTTLED_REPLICAS: &str = "leader.replication.throttled.replicas";
+const FOLLOWER_THROTTLED_REPLICAS: &str = "follower.replication.throttled.replicas";
 
 /// The topic defaults that the broker's own configuration gives, by topic key.
 pub type LogDefaults = BTreeMap<&'static str, String>;
@@ -18,6 +22,10 @@ pub struct TopicSettings {
     pub log: LogConfig,
     /// Brokers whose replicas follow and serve reads, but are never in sync nor elected.
     pub observers: Vec<BrokerId>,
+    /// `leader.replication.throttled.replicas`.
+    pub leader_throttled: ThrottledReplicas,
+    /// `follower.replication.throttled.replicas`.
+    pub follower_throttled: ThrottledReplicas,
 }
 
 impl From<LogConfig> for TopicSettings {
@@ -25,6 +33,8 @@ impl From<LogConfig> for TopicSettings {
         Self {
             log,
             observers: Vec::new(),
+            leader_throttled: ThrottledReplicas::None,
+            follower_throttled: ThrottledReplicas::None,
         }
     }
 }
@@ -41,10 +51,17 @@ impl TopicSettings {
             tracing::error!(topic, %error, "topic configuration is not valid, using the defaults");
             LogConfig::from_overrides(defaults, []).unwrap_or_default()
         });
-        let observers = configs.and_then(|configs| configs.get(OBSERVER_REPLICAS));
+        let own = |key: &str| configs.and_then(|configs| configs.get(key));
+        let throttled = |key| {
+            own(key).map_or(ThrottledReplicas::None, |text| {
+                ThrottledReplicas::parse(text)
+            })
+        };
         Self {
             log,
-            observers: observers.map_or_else(Vec::new, |text| parse_observers(text)),
+            observers: own(OBSERVER_REPLICAS).map_or_else(Vec::new, |text| parse_observers(text)),
+            leader_throttled: throttled(LEADER_THROTTLED_REPLICAS),
+            follower_throttled: throttled(FOLLOWER_THROTTLED_REPLICAS),
         }
     }
 

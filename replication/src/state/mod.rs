@@ -16,4 +16,5 @@ pub mod leadership;
 pub mod replica;
 pub mod replica_progress;
 pub mod replica_selector;
+pub mod replication_quota;
 pub mod truncation;

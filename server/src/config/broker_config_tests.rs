@@ -231,7 +231,9 @@ fn values_that_contradict_are_refused() {
 
 #[test]
 fn keys_that_may_change_at_run_time_are_followed_at_run_time() {
-    const FOLLOWED_BY_A_PART: [&str; 5] = [
+    const FOLLOWED_BY_A_PART: [&str; 7] = [
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
         "log.cleaner.io.max.bytes.per.second",
         "max.connections",
         "max.connections.per.ip",

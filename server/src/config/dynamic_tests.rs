@@ -95,10 +95,12 @@ fn changes_are_judged_as_kafka_judges_them() {
     assert!(judge(all, "log.retention.ms", "abc").is_err());
     assert!(judge(all, "log.retention.ms", "0").is_err());
     assert!(judge(all, "min.insync.replicas", "0").is_err());
+    let rate = "leader.replication.throttled.rate";
+    assert_eq!(judge(DynamicScope::Broker, rate, "5"), Ok(()));
     assert!(
         judge(
             DynamicScope::Broker,
-            "leader.replication.throttled.rate",
+            "replica.alter.log.dirs.io.max.bytes.per.second",
             "5"
         )
         .is_err_and(|e| e.contains("not supported yet"))

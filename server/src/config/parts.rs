@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use highwater_replication::runtime::settings::ReplicaSettings;
 use highwater_replication::state::replica_selector::ReplicaSelector;
+use highwater_replication::state::replication_quota::QuotaConfig;
 use highwater_storage::LogManagerSettings;
 use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
@@ -54,6 +55,16 @@ impl BrokerConfig {
             replica_fetch_response_max_bytes: self.replica_fetch_response_max_bytes,
             replica_fetch_wait_max_ms: self.replica_fetch_wait_max_ms,
             replica_fetch_backoff_ms: i64::from(self.replica_fetch_backoff_ms),
+            leader_throttle: self.throttle(self.leader_replication_throttled_rate),
+            follower_throttle: self.throttle(self.follower_replication_throttled_rate),
+        }
+    }
+
+    fn throttle(&self, rate_bytes_per_second: i64) -> QuotaConfig {
+        QuotaConfig {
+            rate_bytes_per_second,
+            window_num: positive(self.replication_quota_window_num),
+            window_size_ms: i64::from(self.replication_quota_window_size_seconds) * 1_000,
         }
     }
 

@@ -5,7 +5,6 @@ use super::value::{ConfigType, ConfigValue};
 use super::{CleanupPolicy, CompressionType, LogConfig, MessageTimestampType};
 
 const NO_TIERED_STORAGE: &str = "there is no tiered storage";
-const NO_REPLICATION_QUOTAS: &str = "replication quotas are not enforced";
 
 const fn synonym(name: &'static str) -> BrokerSynonym {
     BrokerSynonym { name, factor: 1 }
@@ -361,8 +360,7 @@ pub static TOPIC_CONFIG_KEYS: &[TopicConfigKey] = &[
         Limits::ThrottledReplicas,
         [],
         nothing,
-        "The replicas whose traffic is throttled on the leader.",
-        Support::DefaultOnly(NO_REPLICATION_QUOTAS)
+        "The replicas whose traffic is throttled on the leader."
     ),
     key!(
         "follower.replication.throttled.replicas",
@@ -371,8 +369,7 @@ pub static TOPIC_CONFIG_KEYS: &[TopicConfigKey] = &[
         Limits::ThrottledReplicas,
         [],
         nothing,
-        "The replicas whose traffic is throttled on the follower.",
-        Support::DefaultOnly(NO_REPLICATION_QUOTAS)
+        "The replicas whose traffic is throttled on the follower."
     ),
     key!(
         "remote.storage.enable",

@@ -13,10 +13,13 @@ use crate::runtime::leader_endpoint::{
     FetchRequest, FetchResponse, LeaderEndpoint, LeaderEndpointError,
 };
 use crate::runtime::partition::{FollowError, Partition};
+use crate::state::follower::FollowerState;
 
 /// How long a fetch that the leader has may go on when partitions were added meanwhile. It is
 /// longer than an answer with records takes, and much shorter than the leader may park a fetch.
 const ADDITION_PATIENCE: Duration = Duration::from_millis(20);
+/// How long a fetcher rests when all that it could fetch is throttled, in ms.
+const THROTTLE_REST_MS: i64 = 200;
 /// The first rest after a fetch without an answer; it doubles up to `replica.fetch.backoff.ms`.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 
@@ -113,9 +116,15 @@ impl Fetcher {
         let now_ms = self.context.now_ms();
         let settings = self.context.settings();
         let session = &mut self.session;
+        let is_exceeded = self.context.follower_throttle().is_exceeded(now_ms);
+        let has_to_wait = |partition: &Partition, state: &FollowerState| {
+            is_exceeded && !state.is_in_sync() && partition.is_follower_throttled()
+        };
         let mut is_any = false;
         let next = self.followed.with_started(|started| {
-            let ready = started.filter(|(_, state)| state.is_ready(now_ms));
+            let ready = started.filter(|(partition, state)| {
+                state.is_ready(now_ms) && !has_to_wait(partition, state)
+            });
             session.next(ready.map(|(partition, state)| {
                 is_any = true;
                 Wanted {
@@ -188,9 +197,14 @@ impl Fetcher {
 
     /// Waits until a partition is ready again, is added or is taken off.
     async fn rest(&self) {
+        let now_ms = self.context.now_ms();
         let next = self.followed.with_started(|started| {
             started
-                .filter_map(|(_, state)| state.backed_off_until_ms())
+                .filter_map(|(_, state)| match state.backed_off_until_ms() {
+                    // Ready, but throttled.
+                    None if !state.is_failed() => Some(now_ms + THROTTLE_REST_MS),
+                    until_ms => until_ms,
+                })
                 .min()
         });
         let Some(next_ms) = next else {

@@ -3,6 +3,7 @@
 //! Everything here names the leader epoch in which it was decided, and does nothing in another.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use highwater_storage::record_batch::BatchHeader;
@@ -106,7 +107,16 @@ impl Partition {
         }
         let bytes_in = &self.context.metrics().replication_bytes_in;
         bytes_in.add(appended.size_bytes as u64);
+        if self.is_follower_throttled() {
+            let throttle = self.context.follower_throttle();
+            throttle.record(appended.size_bytes as u64, self.context.now_ms());
+        }
         Ok(appended)
+    }
+
+    /// Whether what this replica fetches is bounded as long as it is not in sync.
+    pub(in crate::runtime) fn is_follower_throttled(&self) -> bool {
+        self.is_follower_throttled.load(Ordering::Relaxed)
     }
 
     fn append_records(

@@ -1,11 +1,12 @@
 //! What a partition does as leader: appends, follower fetches, in-sync replicas, commits.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use highwater_storage::{AppendInfo, AppendOrigin, LeaderEpoch};
+use highwater_storage::{AppendInfo, AppendOrigin, BrokerId, LeaderEpoch};
 
-use super::{Partition, Role, RoleView};
+use super::{Partition, PartitionView, Role, RoleView};
 use crate::runtime::commit_wait::CommitWait;
 use crate::runtime::error::PartitionError;
 use crate::runtime::read::{PartitionRead, PartitionReadRequest, ReadIsolation};
@@ -166,7 +167,16 @@ impl Partition {
         }
         let checked_in = view.leader_epoch;
         let log_end_offset = self.log.log_end_offset();
-        let mut read = self.read_log(request)?;
+        let is_throttled = self.is_leader_throttled.load(Ordering::Relaxed);
+        let mut read = if is_throttled && self.has_to_wait(&view, replica) {
+            self.read_log(PartitionReadRequest {
+                max_bytes: 0,
+                at_least_one_batch: false,
+                ..request
+            })?
+        } else {
+            self.read_log(request)?
+        };
         if read.diverging_epoch.is_some() || !follower.is_first_look {
             // What was read belongs to the epoch that was checked only if that lasts.
             self.check_same_leadership(checked_in, request.current_leader_epoch)?;
@@ -176,9 +186,26 @@ impl Partition {
         // The follower's own log end bounds what it makes of these.
         read.log_start_offset = self.log.log_start_offset();
         read.high_watermark = self.log.high_watermark();
-        let bytes_out = &self.context.metrics().replication_bytes_out;
-        bytes_out.add(read.records_bytes() as u64);
         Ok(read)
+    }
+
+    /// Whether a throttled follower gets nothing for now. One that is in sync is never held back.
+    fn has_to_wait(&self, view: &PartitionView, replica: BrokerId) -> bool {
+        !view.isr.contains(&replica)
+            && self
+                .context
+                .leader_throttle()
+                .is_exceeded(self.context.now_ms())
+    }
+
+    /// Records of this partition are sent to a follower.
+    pub fn on_sent_to_follower(&self, read: &PartitionRead) {
+        let bytes = read.records_bytes() as u64;
+        self.context.metrics().replication_bytes_out.add(bytes);
+        if self.is_leader_throttled.load(Ordering::Relaxed) {
+            let throttle = self.context.leader_throttle();
+            throttle.record(bytes, self.context.now_ms());
+        }
     }
 
     fn check_same_leadership(
@@ -280,7 +307,6 @@ impl Partition {
         let mut again = None;
         self.lead(|leader, partition| {
             let offsets = partition.offsets();
-            let committed_before = leader.isr().committed().len();
             let (outcome, mut effects) = partition.context.at_this_moment(|moment| {
                 leader.on_alter_partition_reply(proposal, reply, offsets, moment)
             });
@@ -289,9 +315,6 @@ impl Partition {
             let (partition_epoch, isr) = (leader.partition_epoch(), leader.isr().committed());
             match (outcome, error) {
                 (ProposalOutcome::Committed, _) => {
-                    let is_expand = isr.len() > committed_before;
-                    let changes = if is_expand { &metrics.isr_expands } else { &metrics.isr_shrinks };
-                    changes.add(1);
                     tracing::info!(%topic_partition, %partition_epoch, ?isr, "in-sync replicas changed");
                 }
                 (ProposalOutcome::Ignored, _) => {

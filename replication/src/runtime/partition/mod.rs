@@ -10,6 +10,7 @@ mod preferred_replica;
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use highwater_storage::{BrokerId, LeaderEpoch, Log, TopicId, TopicPartition};
@@ -42,6 +43,9 @@ pub struct Partition {
     high_watermark_watch: Arc<OffsetWatch>,
     log_end_watch: Arc<OffsetWatch>,
     low_watermark_watch: Arc<OffsetWatch>,
+    /// Whether this replica is throttled as leader, and as follower.
+    is_leader_throttled: AtomicBool,
+    is_follower_throttled: AtomicBool,
 }
 
 /// What the role lock guards.
@@ -156,7 +160,7 @@ impl Partition {
             leadership: leadership.clone(),
             role: RoleView::None,
         };
-        Self {
+        let partition = Self {
             topic_partition,
             topic_id,
             context,
@@ -169,7 +173,23 @@ impl Partition {
             high_watermark_watch: Arc::default(),
             log_end_watch: Arc::default(),
             low_watermark_watch: Arc::default(),
-        }
+            is_leader_throttled: AtomicBool::new(false),
+            is_follower_throttled: AtomicBool::new(false),
+        };
+        partition.set_throttled(settings);
+        partition
+    }
+
+    fn set_throttled(&self, settings: &TopicSettings) {
+        let (partition, broker) = (
+            self.topic_partition.partition,
+            self.context.local_broker().0,
+        );
+        let as_leader = settings.leader_throttled.contains(partition, broker);
+        let as_follower = settings.follower_throttled.contains(partition, broker);
+        self.is_leader_throttled.store(as_leader, Ordering::Relaxed);
+        self.is_follower_throttled
+            .store(as_follower, Ordering::Relaxed);
     }
 
     /// Its topic and index.
@@ -317,6 +337,7 @@ impl Partition {
         let aftermath = {
             let mut role = self.role.lock();
             let leader_config = settings.leader_config();
+            self.set_throttled(&settings);
             self.log.set_config(settings.log);
             let offsets = self.offsets();
             let effects = self
@@ -392,10 +413,26 @@ impl Partition {
                 role_view(leader)
             }
         };
-        self.view.store(Arc::new(PartitionView {
+        let next = PartitionView {
             leadership,
             role: view,
-        }));
+        };
+        self.count_isr_change(&self.view.load(), &next);
+        self.view.store(Arc::new(next));
+    }
+
+    /// Counts a change of the in-sync replicas within one leadership.
+    fn count_isr_change(&self, before: &PartitionView, next: &PartitionView) {
+        let is_same_leadership =
+            before.is_leader() && next.is_leader() && before.leader_epoch == next.leader_epoch;
+        if is_same_leadership {
+            let metrics = self.context.metrics();
+            match next.isr.len().cmp(&before.isr.len()) {
+                std::cmp::Ordering::Greater => metrics.isr_expands.add(1),
+                std::cmp::Ordering::Less => metrics.isr_shrinks.add(1),
+                std::cmp::Ordering::Equal => {}
+            }
+        }
     }
 
     /// Does what is done without the role lock.

@@ -24,7 +24,7 @@ use super::super::testing::{B1, B2, B3, batch, image, read_request};
 use super::*;
 use crate::cluster::alter_partition::{IsrProposal, alter_partition};
 use crate::cluster::broker_changes::{fence_broker, unfence_broker};
-use crate::cluster::records::{PartitionRecord, RemoveTopicRecord, TopicRecord};
+use crate::cluster::records::{ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord};
 use crate::cluster::topic_rules::ReplicationDefaults;
 use crate::cluster::{ClusterError, MetadataRecord};
 use crate::runtime::context::time_of_day_ms;
@@ -37,6 +37,7 @@ use crate::state::replica_progress::{FollowerFetch, UNSPECIFIED_BROKER_EPOCH};
 use crate::state::truncation::EpochEnd;
 
 mod replicating;
+mod throttling;
 
 const ALL: [BrokerId; 3] = [B1, B2, B3];
 const TOPIC: &str = "t";
@@ -150,6 +151,16 @@ impl Cluster {
             .into(),
         ]);
         topic_id
+    }
+
+    fn configure_topic(&self, key: &str, value: &str) {
+        self.0.commit(&[ConfigRecord {
+            resource_type: ResourceType::Topic.id(),
+            resource_name: TOPIC.to_owned(),
+            name: key.to_owned(),
+            value: Some(value.to_owned()),
+        }
+        .into()]);
     }
 
     fn isolate(&self, broker: BrokerId) {
@@ -388,6 +399,7 @@ impl Link {
         let fetch_offset = wanted.position.fetch_offset;
         let read = leader.read_for_follower(
             PartitionReadRequest {
+                max_bytes: usize::try_from(wanted.max_bytes).expect("positive"),
                 current_leader_epoch: Some(wanted.position.leader_epoch),
                 last_fetched_epoch: wanted.position.last_fetched_epoch,
                 ..read_request(fetch_offset)
@@ -409,6 +421,7 @@ impl Link {
             | PartitionError::NotAReplica { .. } => LeaderError::UnknownLeaderEpoch,
             _ => LeaderError::NotLeaderOrFollower,
         })?;
+        leader.on_sent_to_follower(&read);
         Ok(FetchedRecords {
             high_watermark: read.high_watermark,
             log_start_offset: read.log_start_offset,

@@ -50,6 +50,8 @@ pub(super) struct Limits {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub key: PartitionKey,
+    /// Where it was read, if it was found here.
+    pub partition: Option<Arc<Partition>>,
     pub outcome: Result<PartitionRead, ReadFailure>,
 }
 
@@ -98,6 +100,15 @@ impl Evaluation {
         }
     }
 
+    /// Tells the partitions that a follower is sent what was read.
+    pub(super) fn count_as_sent_to_follower(&self) {
+        for entry in &self.entries {
+            if let (Some(partition), Ok(read)) = (&entry.partition, &entry.outcome) {
+                partition.on_sent_to_follower(read);
+            }
+        }
+    }
+
     /// What the session wants to know, in the targets' order.
     pub(super) fn results(&self) -> Vec<(PartitionKey, PartitionResult)> {
         self.entries
@@ -106,8 +117,8 @@ impl Evaluation {
             .collect()
     }
 
-    fn add(&mut self, key: PartitionKey, outcome: Result<PartitionRead, ReadFailure>) {
-        match &outcome {
+    fn add(&mut self, entry: Entry) {
+        match &entry.outcome {
             Ok(read) => {
                 self.any_known = true;
                 self.is_cold |= read.is_cold;
@@ -119,7 +130,7 @@ impl Evaluation {
                 self.ends_wait |= failure.ends_wait;
             }
         }
-        self.entries.push(Entry { key, outcome });
+        self.entries.push(entry);
     }
 }
 
@@ -170,14 +181,23 @@ pub(super) fn evaluate(
             leader_only: reader.leader_only,
             may_wait: look == Look::Again { may_wait: true },
         };
-        let outcome = find(broker, target).and_then(|partition| {
-            let read = read(&partition, reader, target, request, look)?;
-            left = left.saturating_sub(read.records_bytes());
-            evaluation.ends_wait |= read.records_bytes() < limits.min_bytes
-                && partition.more_in_next_segment(&read, reader.isolation);
-            Ok(read)
+        let (partition, outcome) = match find(broker, target) {
+            Err(failure) => (None, Err(failure)),
+            Ok(partition) => {
+                let outcome = read(&partition, reader, target, request, look);
+                if let Ok(read) = &outcome {
+                    left = left.saturating_sub(read.records_bytes());
+                    evaluation.ends_wait |= read.records_bytes() < limits.min_bytes
+                        && partition.more_in_next_segment(read, reader.isolation);
+                }
+                (Some(partition), outcome)
+            }
+        };
+        evaluation.add(Entry {
+            key: target.key.clone(),
+            partition,
+            outcome,
         });
-        evaluation.add(target.key.clone(), outcome);
     }
     evaluation
 }

@@ -158,6 +158,9 @@ impl Fetch {
     fn answer(&self, context: FetchContext, evaluation: Evaluation) -> ResponseBody {
         let results = evaluation.results();
         let from_follower = self.reader.follower.is_some();
+        if from_follower {
+            evaluation.count_as_sent_to_follower();
+        }
         let answer = self.broker.fetch_sessions.finish(
             context,
             &results,

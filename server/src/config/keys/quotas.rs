@@ -14,11 +14,9 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("Length of one sample for client quotas."),
     ConfigKey::new("replication.quota.window.num", Int, Some("11"))
         .at_least(1)
-        .not_supported_yet()
         .doc("Samples kept for replication quotas."),
     ConfigKey::new("replication.quota.window.size.seconds", Int, Some("1"))
         .at_least(1)
-        .not_supported_yet()
         .doc("Length of one sample for replication quotas."),
     ConfigKey::new(
         "alter.log.dirs.replication.quota.window.num",
@@ -55,7 +53,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
     .at_least(0)
     .cluster_wide()
     .internal()
-    .not_supported_yet()
     .doc("Bytes a second that a leader sends to throttled followers."),
     ConfigKey::new(
         "follower.replication.throttled.rate",
@@ -65,7 +62,6 @@ pub(super) const KEYS: &[ConfigKey] = &[
     .at_least(0)
     .cluster_wide()
     .internal()
-    .not_supported_yet()
     .doc("Bytes a second that a throttled follower fetches."),
     ConfigKey::new(
         "replica.alter.log.dirs.io.max.bytes.per.second",

@@ -21,6 +21,7 @@ pub mod features;
 pub mod heartbeat;
 pub mod image;
 pub mod liveness;
+pub mod lone_broker;
 mod merge;
 mod observers;
 mod partition_change;

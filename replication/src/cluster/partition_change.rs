@@ -293,7 +293,9 @@ impl<'a> PartitionChangeBuilder<'a> {
             return None;
         }
         match self.partition.last_known_elr.as_slice() {
-            [leader] if self.is_acceptable(*leader) => Some(*leader),
+            [leader] if self.target_replicas.contains(leader) && self.is_acceptable(*leader) => {
+                Some(*leader)
+            }
             _ => None,
         }
     }
@@ -370,6 +372,7 @@ impl<'a> PartitionChangeBuilder<'a> {
         let isr_becomes_empty = record.isr.as_ref().is_some_and(Vec::is_empty);
         if isr_becomes_empty
             && let Some(leader) = self.partition.leader
+            && self.target_replicas.contains(&leader)
             && current.as_slice() != [leader]
         {
             record.last_known_elr = Some(vec![leader.0]);
@@ -379,7 +382,8 @@ impl<'a> PartitionChangeBuilder<'a> {
             NO_LEADER_CHANGE => self.partition.leader.is_some(),
             leader => leader != NO_LEADER,
         };
-        if will_have_leader && !current.is_empty() {
+        let is_gone = !current.iter().all(|id| self.target_replicas.contains(id));
+        if (will_have_leader || is_gone) && !current.is_empty() {
             record.last_known_elr = Some(Vec::new());
         }
     }

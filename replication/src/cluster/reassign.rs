@@ -127,34 +127,35 @@ fn cancel<'a>(
         return Err(ClusterError::NoReassignmentInProgress);
     }
     let was_there = |id: &&BrokerId| !partition.adding_replicas.contains(id);
-    let replicas: Vec<BrokerId> = partition
-        .replicas
-        .iter()
-        .filter(was_there)
-        .copied()
-        .collect();
-    let mut isr: Vec<BrokerId> = partition.isr.iter().filter(was_there).copied().collect();
-    if isr.is_empty() {
-        // Nobody who stays has all records: that is an unclean election.
-        let Some(first) = rules.preferred_leader(&replicas) else {
-            return Err(ClusterError::InvalidReplicaAssignment(
-                "Invalid replica assignment: addingReplicas contains all replicas.".to_owned(),
-            ));
-        };
-        if !rules.unclean_leader_election {
-            return Err(ClusterError::InvalidReplicaAssignment(format!(
-                "Unable to revert partition assignment for {name}:{id} because it would require an unclean leader \
-                 election."
-            )));
-        }
-        isr.push(first);
-    }
-    Ok(builder
+    let without_added =
+        |ids: &[BrokerId]| -> Vec<BrokerId> { ids.iter().filter(was_there).copied().collect() };
+    let replicas = without_added(&partition.replicas);
+    let isr = without_added(&partition.isr);
+    let builder = builder
         .election_of_topic()
-        .target_isr(isr)
-        .target_replicas(replicas)
+        .target_replicas(replicas.clone())
         .target_removing(Vec::new())
-        .target_adding(Vec::new()))
+        .target_adding(Vec::new());
+    // With nobody in sync before, or somebody eligible, it is as if those that were being added had left.
+    let is_clean = !isr.is_empty()
+        || partition.isr.is_empty()
+        || !without_added(&partition.eligible_leader_replicas).is_empty();
+    if is_clean {
+        return Ok(builder.target_isr(isr));
+    }
+    // Nobody who stays has all records: that is an unclean election.
+    let Some(first) = rules.preferred_leader(&replicas) else {
+        return Err(ClusterError::InvalidReplicaAssignment(
+            "Invalid replica assignment: addingReplicas contains all replicas.".to_owned(),
+        ));
+    };
+    match rules.unclean_leader_election {
+        true => Ok(builder.target_isr(vec![first]).target_recovering(true)),
+        false => Err(ClusterError::InvalidReplicaAssignment(format!(
+            "Unable to revert partition assignment for {name}:{id} because it would require an unclean leader \
+             election."
+        ))),
+    }
 }
 
 fn check_replication_factor(

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::broker_changes::{Transition, in_isr, partition_changes};
 use super::error::ClusterError;
-use super::image::{ClusterImage, METADATA_VERSION_FEATURE, PartitionImage};
+use super::image::{BrokerRegistration, ClusterImage, METADATA_VERSION_FEATURE, PartitionImage};
 use super::liveness::BrokerLiveness;
 use super::records::{
     Endpoint, FeatureRange, MetadataRecord, RegisterBrokerRecord, RegisterControllerRecord,
@@ -51,13 +51,7 @@ pub fn register_broker(
     now_ms: i64,
 ) -> Result<(Vec<MetadataRecord>, BrokerEpoch), ClusterError> {
     let id = request.id;
-    if request.cluster_id != **image.cluster_id() {
-        return Err(ClusterError::InconsistentClusterId(format!(
-            "Expected cluster ID {}, but got cluster ID {}",
-            image.cluster_id(),
-            request.cluster_id
-        )));
-    }
+    check_cluster(image, &request)?;
     let existing = image.broker(id);
     let same_run = existing.filter(|broker| broker.incarnation_id == request.incarnation_id);
     if let Some(existing) = existing
@@ -70,8 +64,7 @@ pub fn register_broker(
                 .to_owned(),
         ));
     }
-    check_log_dirs(image, &request)?;
-    check_features(image, &request.features)?;
+    check_registration(image, &request)?;
     let mut records = Vec::new();
     if same_run.is_none() {
         let is_clean =
@@ -80,23 +73,40 @@ pub fn register_broker(
     }
     let new_epoch = BrokerEpoch(image.offset() + 1 + records.len() as i64);
     let epoch = same_run.map_or(new_epoch, |broker| broker.epoch);
-    records.push(
-        RegisterBrokerRecord {
-            broker_id: id.0,
-            is_migrating_zk_broker: false,
-            incarnation_id: request.incarnation_id,
-            broker_epoch: epoch.0,
-            end_points: request.end_points,
-            features: request.features,
-            rack: request.rack,
-            fenced: same_run.is_none_or(|broker| broker.fenced),
-            in_controlled_shutdown: same_run.is_some_and(|broker| broker.in_controlled_shutdown),
-            log_dirs: request.log_dirs,
-            cordoned_log_dirs: same_run.and_then(|broker| broker.cordoned_log_dirs.clone()),
-        }
-        .into(),
-    );
+    let same_run = same_run.map(|broker| &**broker);
+    records.push(registration_record(request, epoch, same_run).into());
     Ok((records, epoch))
+}
+
+/// Refuses a broker of another cluster, of another release, or with directories that are not its own.
+pub(super) fn check_registration(
+    image: &ClusterImage,
+    request: &BrokerRegistrationRequest,
+) -> Result<(), ClusterError> {
+    check_cluster(image, request)?;
+    check_log_dirs(image, request)?;
+    check_features(image, &request.features)
+}
+
+/// The record of a registration; `same_run` is what is known of the same run already.
+pub(super) fn registration_record(
+    request: BrokerRegistrationRequest,
+    epoch: BrokerEpoch,
+    same_run: Option<&BrokerRegistration>,
+) -> RegisterBrokerRecord {
+    RegisterBrokerRecord {
+        broker_id: request.id.0,
+        is_migrating_zk_broker: false,
+        incarnation_id: request.incarnation_id,
+        broker_epoch: epoch.0,
+        end_points: request.end_points,
+        features: request.features,
+        rack: request.rack,
+        fenced: same_run.is_none_or(|broker| broker.fenced),
+        in_controlled_shutdown: same_run.is_some_and(|broker| broker.in_controlled_shutdown),
+        log_dirs: request.log_dirs,
+        cordoned_log_dirs: same_run.and_then(|broker| broker.cordoned_log_dirs.clone()),
+    }
 }
 
 /// What the end of an earlier run of a broker changes, of which nobody may have been told yet.
@@ -122,6 +132,20 @@ fn end_of_previous_run(
     };
     let unclean = Transition::UncleanShutdown(id);
     partition_changes(image, defaults, unclean, has_replica_that_counts, records);
+}
+
+fn check_cluster(
+    image: &ClusterImage,
+    request: &BrokerRegistrationRequest,
+) -> Result<(), ClusterError> {
+    match request.cluster_id == **image.cluster_id() {
+        true => Ok(()),
+        false => Err(ClusterError::InconsistentClusterId(format!(
+            "Expected cluster ID {}, but got cluster ID {}",
+            image.cluster_id(),
+            request.cluster_id
+        ))),
+    }
 }
 
 fn check_log_dirs(

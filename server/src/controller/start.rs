@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use highwater_replication::cluster::brokers::{self, register_broker, unfence_broker};
-use highwater_replication::cluster::records::{ConfigRecord, PartitionChangeRecord};
+use highwater_replication::cluster::lone_broker::register_lone_broker;
+use highwater_replication::cluster::records::ConfigRecord;
 use highwater_replication::cluster::registration::BrokerRegistrationRequest;
-use highwater_replication::cluster::{ClusterImage, ConfigResource, MetadataRecord};
-use highwater_storage::{BrokerEpoch, BrokerId, StorageError};
+use highwater_replication::cluster::{
+    ClusterImage, ConfigResource, MetadataRecord, ReplicationDefaults,
+};
+use highwater_storage::{BrokerEpoch, StorageError};
 use tokio::sync::{mpsc, watch};
 
 use super::handle::ControllerHandle;
@@ -142,7 +144,9 @@ impl Controller {
         last_stop_was_clean: bool,
     ) -> Result<BrokerEpoch, ControllerError> {
         let submitted = self.handle.submit(move |image, _| {
-            match registered(image, registration, last_stop_was_clean) {
+            // Nobody else is there: no setting of replicas matters.
+            let defaults = ReplicationDefaults::default();
+            match register_lone_broker(image, &defaults, registration, last_stop_was_clean) {
                 Ok((records, epoch)) => Decision {
                     records,
                     response: Ok(epoch),
@@ -150,7 +154,8 @@ impl Controller {
                 Err(error) => Decision::unchanged(Err(error)),
             }
         });
-        let epoch = submitted.await??;
+        let registered = submitted.await?;
+        let epoch = registered.map_err(|error| ControllerError::Incompatible(error.to_string()))?;
         self.handle.set_broker_epoch(epoch);
         Ok(epoch)
     }
@@ -163,45 +168,6 @@ impl Controller {
             tracing::error!("the controller thread panicked");
         }
     }
-}
-
-/// The records that register a broker, let it lead, and elect it where nobody else leads.
-fn registered(
-    image: &ClusterImage,
-    registration: BrokerRegistrationRequest,
-    last_stop_was_clean: bool,
-) -> Result<(Vec<MetadataRecord>, BrokerEpoch), ControllerError> {
-    let id = registration.id;
-    let mut image = image.clone();
-    let mut records = Vec::new();
-    let mut add = |image: &mut ClusterImage, more: Vec<MetadataRecord>| {
-        let last_offset = image.offset() + more.len() as i64;
-        let applied = image.apply(&more, last_offset, image.epoch());
-        *image = applied
-            .map_err(|source| crate::metadata::MetadataError::Apply {
-                offset: last_offset + 1,
-                source,
-            })?
-            .0;
-        records.extend(more);
-        Ok::<_, ControllerError>(())
-    };
-    let registration = brokers::BrokerRegistrationRequest {
-        id,
-        incarnation_id: registration.incarnation_id,
-        end_points: registration.end_points,
-        features: registration.features,
-        rack: registration.rack,
-        log_dirs: registration.log_dirs,
-    };
-    let (register, epoch) = register_broker(&image, registration);
-    add(&mut image, register)?;
-    let unfence = unfence_broker(&image, id, epoch)
-        .map_err(|error| ControllerError::Incompatible(error.to_string()))?;
-    add(&mut image, unfence)?;
-    let elections = elections(&image, id, last_stop_was_clean);
-    records.extend(elections);
-    Ok((records, epoch))
 }
 
 /// The records before all others of a new cluster, or what another release left that must change.
@@ -219,44 +185,6 @@ pub(super) fn first_records(image: &ClusterImage, min_insync_replicas: i32) -> V
             value: Some(min_insync_replicas.to_string()),
         };
         records.push(record.into());
-    }
-    records
-}
-
-/// Records that make `broker` the leader of every partition without one that it can lead (Apache Kafka takes the last
-/// leader out of the in-sync replicas when it stops in order, and keeps it as eligible, KIP-966), and that raise the
-/// leader epoch where it leads already and the last stop was not clean.
-fn elections(
-    image: &ClusterImage,
-    broker: BrokerId,
-    last_stop_was_clean: bool,
-) -> Vec<MetadataRecord> {
-    let mut records = Vec::new();
-    for topic in image.topics() {
-        for (partition, state) in topic.partitions.iter().enumerate() {
-            let bump = state.leader == Some(broker) && !last_stop_was_clean;
-            let in_sync = state.leader.is_none() && state.isr.contains(&broker);
-            let eligible = state.leader.is_none()
-                && state.isr.is_empty()
-                && state.eligible_leader_replicas.contains(&broker);
-            if !(bump || in_sync || eligible) {
-                continue;
-            }
-            let mut record = PartitionChangeRecord {
-                partition_id: partition as i32,
-                topic_id: topic.id.0,
-                leader: broker.0,
-                ..PartitionChangeRecord::default()
-            };
-            if eligible {
-                let others = state.eligible_leader_replicas.iter();
-                let others = others.filter(|id| **id != broker).map(|id| id.0);
-                record.isr = Some(vec![broker.0]);
-                record.eligible_leader_replicas = Some(others.collect());
-                record.last_known_elr = Some(Vec::new());
-            }
-            records.push(record.into());
-        }
     }
     records
 }

@@ -1,7 +1,4 @@
-use highwater_storage::types::BrokerEpoch;
-
 use super::super::ApplyError;
-use super::super::brokers::{check_broker_epoch, register_broker, unfence_broker};
 use super::super::producer_ids::allocate_producer_ids;
 use super::super::records::*;
 use super::super::replay::{Replay, ReplayError};
@@ -200,36 +197,6 @@ fn a_name_deleted_and_made_again_in_one_step_is_both_in_the_delta() {
         [old]
     );
     assert_eq!(delta.created_topics, [TopicId(topic_id)].into());
-}
-
-#[test]
-fn a_broker_epoch_is_the_offset_of_the_registration_and_fences_earlier_runs() {
-    let image = cluster_of(&[1]);
-    let first = image.broker(BrokerId(1)).expect("registered").epoch;
-    let (records, epoch) = register_broker(&image, registration(1));
-    assert_eq!(epoch, BrokerEpoch(image.offset() + 1));
-    let image = apply(&image, &records);
-    assert!(!image.is_active(BrokerId(1)));
-    assert!(matches!(
-        check_broker_epoch(&image, BrokerId(1), first),
-        Err(ClusterError::StaleBrokerEpoch(_))
-    ));
-    assert!(matches!(
-        unfence_broker(&image, BrokerId(9), epoch),
-        Err(ClusterError::BrokerIdNotRegistered(_))
-    ));
-    let image = apply(
-        &image,
-        &unfence_broker(&image, BrokerId(1), epoch).expect("registered"),
-    );
-    assert!(image.is_active(BrokerId(1)));
-    assert_eq!(
-        image
-            .broker(BrokerId(1))
-            .expect("registered")
-            .cordoned_log_dirs,
-        Some(vec![])
-    );
 }
 
 #[test]

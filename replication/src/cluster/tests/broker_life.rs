@@ -285,6 +285,11 @@ fn a_broker_of_an_earlier_run_is_not_unfenced() {
     let image = cluster_of(&[1]);
     let epoch = image.broker(BrokerId(1)).expect("registered").epoch;
     let stale = highwater_storage::types::BrokerEpoch(epoch.0 - 1);
+    let unknown = unfence_broker(&image, &RULES, BrokerId(9), stale);
+    assert!(
+        matches!(unknown, Err(ClusterError::StaleBrokerEpoch(_))),
+        "{unknown:?}"
+    );
     let refused = unfence_broker(&image, &RULES, BrokerId(1), stale);
     assert!(
         matches!(refused, Err(ClusterError::StaleBrokerEpoch(_))),

@@ -264,8 +264,7 @@ fn a_manual_assignment_keeps_its_order() {
 #[test]
 fn fenced_brokers_take_replicas_but_neither_lead_nor_join_the_isr() {
     let image = cluster_of(&[1]);
-    let (records, _) = super::super::brokers::register_broker(&image, registration(2));
-    let image = apply(&image, &records);
+    let image = super::registration::restart(&image, 2, None);
     let image = apply(&image, &create(&image, &[topic("t", 1, 2)]).0);
     let partition = image.partition("t", 0).expect("the partition");
     assert_eq!(partition.replicas, [BrokerId(1), BrokerId(2)]);

@@ -110,7 +110,17 @@ fn every_node_must_support_the_level() {
     refusal(update(&image, ELR_FEATURE, -1, UpgradeType::Upgrade));
     refusal(update(&image, ELR_FEATURE, 1, UpgradeType::Unknown));
     // A broker without the feature.
-    let with_old_broker = without_elr(&with_broker(&image, 2));
+    let with_old_broker = {
+        let image = without_elr(&image);
+        let request = super::super::registration::BrokerRegistrationRequest {
+            features: supported()[..1].to_vec(),
+            ..super::registration::request(2)
+        };
+        let nobody = super::liveness::idle(&image);
+        let registered =
+            super::super::registration::register_broker(&image, &RULES, &nobody, request, 0);
+        apply(&image, &registered.expect("registers").0)
+    };
     let broker = refusal(update(
         &with_old_broker,
         ELR_FEATURE,

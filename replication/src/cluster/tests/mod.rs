@@ -12,6 +12,7 @@ mod delete_topics;
 mod elections;
 mod features;
 mod liveness;
+mod lone_broker;
 mod model;
 mod observers;
 mod placement;
@@ -21,7 +22,6 @@ mod registration;
 use highwater_storage::types::{BrokerId, TopicId};
 use uuid::Uuid;
 
-use super::brokers::{BrokerRegistrationRequest, register_broker, unfence_broker};
 use super::configs::ConfigRules;
 use super::create_topics::{NewTopic, TopicDefaults};
 use super::image::PartitionImage;
@@ -90,23 +90,7 @@ pub(super) fn cluster_of(brokers: &[i32]) -> ClusterImage {
 }
 
 pub(super) fn with_broker(image: &ClusterImage, id: i32) -> ClusterImage {
-    let (records, epoch) = register_broker(image, registration(id));
-    let image = apply(image, &records);
-    apply(
-        &image,
-        &unfence_broker(&image, BrokerId(id), epoch).expect("the broker is registered"),
-    )
-}
-
-pub(super) fn registration(id: i32) -> BrokerRegistrationRequest {
-    BrokerRegistrationRequest {
-        id: BrokerId(id),
-        incarnation_id: Uuid::from_u128(id as u128),
-        end_points: Vec::new(),
-        features: Vec::new(),
-        rack: None,
-        log_dirs: vec![directory(id)],
-    }
+    unfence(&registration::restart(image, id, None), id)
 }
 
 /// The only log directory of a broker.

@@ -147,9 +147,20 @@ fn judge(
             records
         }
         Request::RestartBroker => {
-            let (mut records, epoch) = register_broker(image, registration(1));
-            let registered = apply(image, &records);
-            records.extend(unfence_broker(&registered, broker, epoch).expect("registered"));
+            let previous = image.broker(broker).map(|broker| broker.epoch);
+            let request = super::super::registration::BrokerRegistrationRequest {
+                incarnation_id: Uuid::from_u128(image.offset() as u128 + 500_000),
+                previous_broker_epoch: previous,
+                ..super::registration::request(1)
+            };
+            let nobody = super::liveness::idle(image);
+            let registered =
+                super::super::registration::register_broker(image, &RULES, &nobody, request, 0);
+            let (mut records, epoch) = registered.expect("registers");
+            let fenced = apply(image, &records);
+            let unfenced =
+                super::super::broker_changes::unfence_broker(&fenced, &RULES, broker, epoch);
+            records.extend(unfenced.expect("registered"));
             records
         }
     }

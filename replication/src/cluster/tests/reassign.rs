@@ -140,6 +140,27 @@ fn cancelling_that_would_lose_records_needs_the_topics_consent() {
     assert_eq!(result, Ok(()));
     assert_eq!(partition(&image).replicas, broker_ids(&[1]));
     assert_eq!((state(&image).0, state(&image).3), (vec![1], 1));
+    assert!(partition(&image).recovering);
+}
+
+#[test]
+fn cancelling_while_nobody_leads_leaves_who_is_eligible() {
+    let image = with_replicas(
+        &cluster_of(&[1, 2, 4]),
+        "t",
+        &[&[1, 2]],
+        &[("min.insync.replicas", "2")],
+    );
+    let (image, _) = reassign(&image, Some(&[4, 1]));
+    let image = fence(&fence(&image, 2), 1);
+    assert_eq!(state(&image), (vec![], vec![1, 2], vec![1], -1, 1, 3));
+    let (image, result) = reassign(&image, None);
+    assert_eq!(result, Ok(()));
+    assert_eq!(partition(&image).replicas, broker_ids(&[1, 2]));
+    assert_eq!((state(&image).0, state(&image).1), (vec![], vec![1, 2]));
+    let image = unfence(&image, 1);
+    assert_eq!(state(&image).3, 1);
+    assert!(!partition(&image).recovering);
 }
 
 #[test]
@@ -196,4 +217,35 @@ fn the_same_partition_twice_is_refused_the_second_time() {
         (records.len(), results[0].is_ok(), results[1].is_ok()),
         (1, true, false)
     );
+}
+
+#[test]
+fn a_last_known_leader_that_is_no_replica_any_more_is_not_elected() {
+    let image = with_replicas(
+        &cluster_of(&[1, 2, 3]),
+        "t",
+        &[&[1, 2]],
+        &[("min.insync.replicas", "1")],
+    );
+    let image = super::alter_partition::set_isr(&image, &[1]);
+    let image = super::registration::restart(&fence(&image, 1), 1, None);
+    assert_eq!(state(&image), (vec![], vec![], vec![1], -1, 1, 3));
+    let (image, _) = reassign(&image, Some(&[2, 3]));
+    let (image, result) = {
+        let records = super::super::records::PartitionChangeRecord {
+            partition_id: 0,
+            topic_id: image.topic("t").expect("the topic").id.0,
+            replicas: Some(vec![2, 3]),
+            removing_replicas: Some(vec![]),
+            adding_replicas: Some(vec![]),
+            directories: Some([2, 3].map(directory).to_vec()),
+            ..Default::default()
+        };
+        reassign(&apply(&image, &[records.into()]), Some(&[3, 2]))
+    };
+    assert_eq!(result, Ok(()));
+    let image = unfence(&image, 1);
+    assert_eq!(partition(&image).leader, None);
+    assert_eq!(state(&image).2, [] as [i32; 0]);
+    assert_invariants(&image);
 }

@@ -53,6 +53,12 @@ const KNOWN_DIFFERENCES: &[(ApiKey, &str, &str, &str)] = &[
         "observers are ours alone",
     ),
     (
+        ApiKey::DescribeQuorum,
+        "*",
+        "*",
+        "offsets, times and directory ids of the quorum are each broker's own",
+    ),
+    (
         ApiKey::DescribeLogDirs,
         "all",
         "partition_size",

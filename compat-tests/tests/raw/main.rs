@@ -15,6 +15,7 @@ mod produce;
 mod produce_errors;
 mod requests;
 mod requests_admin;
+mod requests_cluster;
 mod sessions;
 mod storage;
 mod support;

@@ -29,7 +29,7 @@ pub(crate) fn variants(key: ApiKey, version: i16, on: &Subject) -> Vec<Variant> 
         ApiKey::OffsetDelete => offset_delete(on),
         ApiKey::DescribeProducers => describe_producers(on),
         ApiKey::DescribeTopicPartitions => describe_topic_partitions(on),
-        _ => Vec::new(),
+        _ => crate::requests_cluster::variants(key, version, on),
     }
 }
 

@@ -10,7 +10,9 @@ fn three_combined_nodes_start_lose_one_and_take_it_back() {
         cluster.kill(1).unwrap();
         cluster.wait_for_leader_and_isr("kept", 0, 2, &[2, 3]);
         cluster.start_again(1).unwrap();
-        cluster.wait_for_leader_and_isr("kept", 0, 2, &[1, 2, 3]);
+        for (partition, leader) in [(0, 2), (1, 2), (2, 3)] {
+            cluster.wait_for_leader_and_isr("kept", partition, leader, &[1, 2, 3]);
+        }
         cluster.stop(3).unwrap();
         cluster.wait_for_leader_and_isr("kept", 2, 1, &[1, 2]);
         cluster.start_again(3).unwrap();

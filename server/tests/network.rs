@@ -391,24 +391,26 @@ fn requests_in_flight_are_bounded() {
 }
 
 #[test]
-fn an_idle_connection_is_closed_and_one_with_a_parked_request_is_not() {
-    let idle = Duration::from_millis(200);
+fn an_idle_connection_is_closed_also_when_a_request_is_parked_but_not_while_a_handler_runs() {
     let config = NetworkConfig {
-        connections_max_idle: Some(idle),
+        connections_max_idle: Some(Duration::from_millis(200)),
         ..NetworkConfig::default()
     };
     let served = Served::with(config);
-    let mut parked = served.connect();
-    let ids = parked.send(&[Ask::Park]);
-    served.wait_until("the request is handled", |served| {
-        served.handled().len() == 1
+    let (mut parked, mut running) = (served.connect(), served.connect());
+    parked.send(&[Ask::Park]);
+    let ids = running.send(&[Ask::RunAsync]);
+    served.wait_until("the requests are handled", |served| {
+        served.handled().len() == 2
     });
     let mut silent = served.connect();
     silent.expect_end();
-    assert_eq!(served.metrics.refused(CloseReason::Idle), 1);
-    served.open_gate();
-    assert_eq!(parked.receive_many(1), ids);
     parked.expect_end();
+    assert_eq!(served.metrics.refused(CloseReason::Idle), 2);
+    served.open_gate();
+    assert_eq!(running.receive_many(1), ids);
+    running.expect_end();
+    assert_eq!(served.metrics.refused(CloseReason::Idle), 3);
 }
 
 #[test]

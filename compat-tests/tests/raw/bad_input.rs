@@ -8,7 +8,9 @@ use compat_tests::broker::{Broker, BrokerOptions};
 use compat_tests::each_broker::for_each_broker;
 use compat_tests::process::free_port;
 use compat_tests::raw::frame_of;
-use kafka_protocol::messages::{ApiVersionsRequest, MetadataRequest, RequestKind};
+use kafka_protocol::messages::{
+    ApiVersionsRequest, MetadataRequest, OffsetCommitRequest, RequestKind,
+};
 
 use crate::compare::subject;
 use crate::process::resident_bytes;
@@ -269,17 +271,83 @@ fn null_where_none_may_be_closes_the_connection() {
 fn other_negative_counts_are_read_as_null() {
     for_each_broker(|broker| {
         let mut connection = connect(broker);
-        // Apache Kafka reads any negative count as null; for ours -1 alone is one.
-        let counts = if broker.is_highwater() {
-            &[-1][..]
-        } else {
-            &[-1_i32, -2, i32::MIN]
-        };
-        for count in counts {
+        for count in [-1_i32, -2, i32::MIN] {
             connection.send_body(3, 1, &count.to_be_bytes()).unwrap();
             let reply = connection.receive::<MetadataRequest>(1);
             assert!(reply.is_ok(), "count {count}: {reply:?}");
         }
+        // Flexible: -1, -2 and the smallest, then the booleans and no tagged fields.
+        let negative: [&[u8]; 3] = [
+            &[0],
+            &[0xff, 0xff, 0xff, 0xff, 0x0f],
+            &[0x81, 0x80, 0x80, 0x80, 0x08],
+        ];
+        for count in negative {
+            let body = [count, &[1, 0, 0]].concat();
+            connection.send_body(3, 12, &body).unwrap();
+            let reply = connection.receive::<MetadataRequest>(12);
+            assert!(reply.is_ok(), "count {count:x?}: {reply:?}");
+        }
+    });
+}
+
+#[test]
+fn other_negative_lengths_of_text_are_read_as_null() {
+    for_each_broker(|broker| {
+        let mut connection = connect(broker);
+        for length in [-1_i16, -2, i16::MIN] {
+            // FindCoordinator v0 may not have a null group, JoinGroup v5 may have a null instance id.
+            let body = [&length.to_be_bytes()[..], &[0; 8]].concat();
+            assert!(
+                is_closed_after(broker, &frame_of(10, 0, 1, &body)),
+                "length {length}"
+            );
+            // OffsetCommit v7: group "g", generation, member "", instance id null, no topics.
+            let body = [
+                &[0, 1, b'g', 0xff, 0xff, 0xff, 0xff, 0, 0][..],
+                &length.to_be_bytes(),
+                &[0; 4],
+            ]
+            .concat();
+            connection.send_body(8, 7, &body).unwrap();
+            let reply = connection.receive::<OffsetCommitRequest>(7);
+            assert!(reply.is_ok(), "length {length}: {reply:?}");
+        }
+        // A client id, that of the header: the frame of a Metadata v1 request of no topics.
+        for length in [-1_i16, -2, i16::MIN] {
+            let mut frame = vec![0, 0, 0, 14, 0, 3, 0, 1, 0, 0, 0, 7];
+            frame.extend(length.to_be_bytes());
+            frame.extend([0; 4]);
+            connection.write(&frame).unwrap();
+            let reply = connection.read_frame().unwrap().expect("an answer");
+            assert_eq!(reply.correlation_id(), 7, "length {length}");
+        }
+    });
+}
+
+#[test]
+fn a_string_of_more_than_32767_bytes_closes_the_connection_in_flexible_versions_too() {
+    for_each_broker(|broker| {
+        // Heartbeat v4: group, generation, member "m", null instance id, no tagged fields.
+        for (bytes, closes) in [(32_767_u32, false), (32_768, true)] {
+            let length = bytes + 1;
+            let mut body = vec![
+                length as u8 | 0x80,
+                (length >> 7) as u8 | 0x80,
+                (length >> 14) as u8,
+            ];
+            body.resize(body.len() + bytes as usize, b'a');
+            body.extend([0, 0, 0, 0, 2, b'm', 0, 0]);
+            let frame = frame_of(12, 4, 1, &body);
+            if closes {
+                assert!(is_closed_after(broker, &frame), "{bytes} bytes");
+            } else {
+                let mut connection = connect(broker);
+                connection.write(&frame).unwrap();
+                assert!(connection.read_frame().unwrap().is_some(), "{bytes} bytes");
+            }
+        }
+        assert_serves(broker);
     });
 }
 

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use kafka_protocol::messages::{ApiKey, RequestHeader};
 use kafka_protocol::protocol::Decodable;
 
@@ -107,9 +107,21 @@ fn quorum_message(broker: &Broker, ctx: &RequestContext, mut frame: Bytes) -> Di
 fn decode_header(ctx: &mut RequestContext, frame: &mut Bytes) -> Result<(), String> {
     let api_key = ApiKey::try_from(ctx.api_key).map_err(|()| "unknown api key".to_string())?;
     let version = api_key.request_header_version(ctx.api_version);
+    normalize_client_id(frame);
     let header = RequestHeader::decode(frame, version).map_err(|error| error.to_string())?;
     ctx.client_id = header.client_id;
     Ok(())
+}
+
+/// Kafka reads every negative length of the client id as null, kafka-protocol only -1.
+fn normalize_client_id(frame: &mut Bytes) {
+    let range = FIXED_HEADER_BYTES..FIXED_HEADER_BYTES + 2;
+    let length = frame.get(range.clone());
+    if length.is_some_and(|length| length[0] >= 0x80 && length != [0xff; 2]) {
+        let mut copy = BytesMut::from(std::mem::take(frame));
+        copy[range].fill(0xff);
+        *frame = copy.freeze();
+    }
 }
 
 fn close(ctx: &RequestContext, reason: CloseReason, detail: &str) -> Dispatched {

@@ -87,8 +87,8 @@ pub struct ApiEntry {
 }
 
 /// Decodes a request body of a version. Bytes behind it are ignored, as Kafka does.
-pub(crate) fn decode<R: Request>(api_version: i16, mut body: Bytes) -> Result<R, DecodeError> {
-    request_shape::check(R::KEY, api_version, &body)?;
+pub(crate) fn decode<R: Request>(api_version: i16, body: Bytes) -> Result<R, DecodeError> {
+    let mut body = request_shape::checked(R::KEY, api_version, body)?;
     R::decode(&mut body, api_version).map_err(|error| DecodeError::Body(error.to_string()))
 }
 

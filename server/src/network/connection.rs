@@ -281,18 +281,15 @@ impl<H: RequestHandler> Connection<H> {
         self.close(reason);
     }
 
+    /// Ends a connection on which nothing moved for the limit. As for Kafka, a request whose response is parked keeps
+    /// none open: a client that is gone without a word would stay for as long as it asked to wait.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        let Some(limit) = self.idle_limit else {
+        // A handler that runs is let to its end, since it may be changing things, and wakes the task then.
+        let Some(limit) = self.idle_limit.filter(|_| self.running.is_none()) else {
             return Poll::Pending;
         };
         while self.idle_timer.as_mut().poll(cx).is_ready() {
-            let waits_for_us = self.queue.in_flight() > 0 && !self.queue.has_outgoing();
-            let busy = waits_for_us || self.running.is_some();
-            let idle_for = if busy {
-                Duration::ZERO
-            } else {
-                self.last_active.elapsed()
-            };
+            let idle_for = self.last_active.elapsed();
             if idle_for >= limit {
                 tracing::info!(peer = %self.ctx.peer, listener = self.ctx.listener.name, "closing idle connection");
                 self.ctx.metrics.count_refused(CloseReason::Idle);

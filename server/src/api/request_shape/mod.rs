@@ -3,14 +3,20 @@
 //! kafka-protocol's decoders reserve an array by the count on the wire before they read its first element. The walk
 //! goes over a request first and fails where a count or a length exceeds what is there, so that the decoder sees only
 //! counts whose elements have arrived.
+//!
+//! Kafka reads every negative length of a nullable value as null, the decoders only -1. What Kafka reads more widely
+//! is put into the decoders' form, in a copy: no client that is known sends it.
 
 mod shapes;
 
+use bytes::{Bytes, BytesMut};
 use shapes::SHAPES;
 
 /// Elements of arrays that one request may have, all together. Decoded they take a few hundred bytes each; Kafka's own
 /// largest requests name a partition per element.
 const MAX_ELEMENTS: usize = 1_000_000;
+/// The longest string in bytes, also where its length is a varint.
+const MAX_TEXT_BYTES: usize = i16::MAX as usize;
 
 /// The request of one API.
 pub(super) struct RequestShape {
@@ -32,11 +38,11 @@ struct Field {
 enum Shape {
     /// So many bytes.
     Fixed(usize),
-    /// A string: its length in two bytes or as a varint, then the bytes. Null is a length too.
+    /// A string: its length in two bytes or as a varint, then the bytes. Null is a negative length.
     Text,
-    /// Bytes or records: their length in four bytes or as a varint, then the bytes. Null is a length too.
+    /// Bytes or records: their length in four bytes or as a varint, then the bytes. Null is a negative length.
     Binary,
-    /// A count in four bytes or as a varint, then the elements. Null is a count too.
+    /// A count in four bytes or as a varint, then the elements. Null is a negative count.
     Array(&'static Shape),
     /// Fields, then tagged fields.
     Struct(&'static [Field]),
@@ -93,38 +99,76 @@ pub enum ShapeError {
     /// More than the elements that one request may have.
     #[error("more than {MAX_ELEMENTS} array elements")]
     TooManyElements,
-    /// A negative length other than null's.
-    #[error("negative length {0}")]
-    NegativeLength(i32),
+    /// More than the bytes that a string may have.
+    #[error("string of {0} bytes")]
+    TextTooLong(usize),
     /// A varint of more than five bytes.
     #[error("varint is too long")]
     VarintTooLong,
 }
 
-/// Goes over the body of a request; an api key without a shape is an error of the program and passes.
-pub(crate) fn check(api_key: i16, api_version: i16, body: &[u8]) -> Result<(), ShapeError> {
+/// Goes over the body of a request and gives it in the form that kafka-protocol's decoders read; an api key without a
+/// shape is an error of the program and passes.
+pub(crate) fn checked(api_key: i16, api_version: i16, body: Bytes) -> Result<Bytes, ShapeError> {
+    let rewrites = walk(api_key, api_version, &body)?;
+    if rewrites.is_empty() {
+        return Ok(body);
+    }
+    let mut rewritten = BytesMut::from(body);
+    for Rewrite { position, bytes } in rewrites {
+        rewritten[position..position + bytes.len()].copy_from_slice(bytes);
+    }
+    Ok(rewritten.freeze())
+}
+
+fn walk(api_key: i16, api_version: i16, body: &[u8]) -> Result<Vec<Rewrite>, ShapeError> {
     let Ok(index) = SHAPES.binary_search_by_key(&api_key, |shape| shape.api_key) else {
         debug_assert!(false, "api key {api_key} has no shape");
-        return Ok(());
+        return Ok(Vec::new());
     };
     let shape = &SHAPES[index];
     let mut walk = Walk {
         rest: body,
+        end: body.len(),
         api_version,
         is_flexible: api_version >= shape.flexible_from,
         elements: 0,
+        rewrites: Vec::new(),
     };
-    walk.fields(shape.fields)
+    walk.fields(shape.fields)?;
+    Ok(walk.rewrites)
 }
+
+/// The one form of something that the decoders read, to be put in the place of another of the same size.
+#[derive(Debug, PartialEq, Eq)]
+struct Rewrite {
+    /// Where in the body.
+    position: usize,
+    bytes: &'static [u8],
+}
+
+const NULL_INT16: &[u8] = &[0xff; 2];
+const NULL_INT32: &[u8] = &[0xff; 4];
+/// Zero in as many bytes as a negative varint takes.
+const NULL_VARINT: &[u8] = &[0x80, 0x80, 0x80, 0x80, 0];
+const PRESENT: &[u8] = &[1];
 
 struct Walk<'a> {
     rest: &'a [u8],
+    /// Where `rest` ends in the body.
+    end: usize,
     api_version: i16,
     is_flexible: bool,
     elements: usize,
+    rewrites: Vec<Rewrite>,
 }
 
 impl<'a> Walk<'a> {
+    /// Where `rest` begins in the body.
+    fn position(&self) -> usize {
+        self.end - self.rest.len()
+    }
+
     fn take(&mut self, bytes: usize) -> Result<&'a [u8], ShapeError> {
         let (taken, rest) = self
             .rest
@@ -156,14 +200,22 @@ impl<'a> Walk<'a> {
     fn length(
         &mut self,
         read_classic: impl Fn(&mut Self) -> Result<i32, ShapeError>,
+        classic_null: &'static [u8],
     ) -> Result<usize, ShapeError> {
-        if self.is_flexible {
-            return Ok(self.varint()?.saturating_sub(1) as usize);
+        let position = self.position();
+        let (length, null) = if self.is_flexible {
+            let length = self.varint()?.wrapping_sub(1);
+            (length.cast_signed(), NULL_VARINT)
+        } else {
+            (read_classic(self)?, classic_null)
+        };
+        if length < -1 {
+            self.rewrites.push(Rewrite {
+                position,
+                bytes: null,
+            });
         }
-        match read_classic(self)? {
-            -1 => Ok(0),
-            length => usize::try_from(length).map_err(|_| ShapeError::NegativeLength(length)),
-        }
+        Ok(usize::try_from(length).unwrap_or(0))
     }
 
     fn int16(&mut self) -> Result<i32, ShapeError> {
@@ -178,28 +230,38 @@ impl<'a> Walk<'a> {
         match shape {
             Shape::Fixed(bytes) => self.take(*bytes).map(|_| ()),
             Shape::Text => {
-                let bytes = self.length(Self::int16)?;
+                let bytes = self.length(Self::int16, NULL_INT16)?;
+                if bytes > MAX_TEXT_BYTES {
+                    return Err(ShapeError::TextTooLong(bytes));
+                }
                 self.take(bytes).map(|_| ())
             }
             Shape::Binary => {
-                let bytes = self.length(Self::int32)?;
+                let bytes = self.length(Self::int32, NULL_INT32)?;
                 self.take(bytes).map(|_| ())
             }
             Shape::Array(element) => self.elements(element),
             Shape::Struct(fields) => self.fields(fields),
             Shape::Nullable(fields) => {
+                let position = self.position();
                 let [marker] = self.array()?;
-                if i8::from_be_bytes([marker]) < 0 {
-                    Ok(())
-                } else {
-                    self.fields(fields)
+                let marker = i8::from_be_bytes([marker]);
+                if marker < 0 {
+                    return Ok(());
                 }
+                if marker != 1 {
+                    self.rewrites.push(Rewrite {
+                        position,
+                        bytes: PRESENT,
+                    });
+                }
+                self.fields(fields)
             }
         }
     }
 
     fn elements(&mut self, element: &Shape) -> Result<(), ShapeError> {
-        let count = self.length(Self::int32)?;
+        let count = self.length(Self::int32, NULL_INT32)?;
         // An element takes at least one byte.
         if count > self.rest.len() {
             return Err(ShapeError::ArrayTooLong {
@@ -241,9 +303,11 @@ impl<'a> Walk<'a> {
                 return Err(ShapeError::TooManyElements);
             }
             if let Some(field) = fields.iter().find(|field| field.tag == Some(tag)) {
-                let rest = std::mem::replace(&mut self.rest, value);
+                let outer = (self.rest, self.end);
+                self.end = self.position();
+                self.rest = value;
                 self.shape(&field.shape)?;
-                self.rest = rest;
+                (self.rest, self.end) = outer;
             }
         }
         Ok(())

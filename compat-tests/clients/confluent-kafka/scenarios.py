@@ -185,6 +185,19 @@ def static_member(bootstrap, topic, group):
     again.close()
 
 
+def transactional_producer(bootstrap, topic, served):
+    """Where transactions are not served, a producer that wants them is told so at once: it does not try for ever."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
+    try:
+        producer.init_transactions(60)
+    except KafkaException as exception:
+        error = exception.args[0]
+        assert served == "false", error
+        assert error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED and error.fatal(), error
+    else:
+        assert served == "true"
+
+
 def fill(bootstrap, topic):
     """Sends 100 KB records, one at a time, until the first is refused; prints how many were acknowledged."""
     outcomes = []

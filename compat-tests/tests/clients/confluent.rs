@@ -54,6 +54,19 @@ fn confluent_kafka_is_told_that_a_compacted_topic_needs_keys() {
 }
 
 #[test]
+fn transactional_producer_of_confluent_kafka_is_told_whether_transactions_are_served() {
+    for_each_broker(|broker| {
+        let served = if broker.is_highwater() {
+            "false"
+        } else {
+            "true"
+        };
+        let id = unique("transactional");
+        succeed(&scenario(broker, "transactional_producer", &[&id, served]));
+    });
+}
+
+#[test]
 fn static_member_of_confluent_kafka_bounces_without_a_rebalance() {
     for_each_broker(|broker| {
         let topic = unique("static");

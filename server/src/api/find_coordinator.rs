@@ -18,8 +18,10 @@ use crate::coordinator::group::OFFSETS_TOPIC;
 const BATCH: i16 = 4;
 /// From here on an error may have a text.
 const ERROR_MESSAGE: i16 = 1;
-/// The key type of groups; those of transactions (1) and share groups (2) have no coordinator here.
+/// The key type of groups; those of transactions and share groups (2) have no coordinator here.
 const GROUP: i8 = 0;
+/// The key type of transactional ids.
+const TRANSACTION: i8 = 1;
 
 /// Finds the coordinator of groups. The first question has `__consumer_offsets` made, and is answered when it is there.
 pub(crate) fn handle(
@@ -89,6 +91,7 @@ fn single(ctx: &RequestContext, found: Result<Node, ResponseError>) -> FindCoord
 fn message(error: ResponseError) -> StrBytes {
     StrBytes::from_static_str(match error {
         ResponseError::InvalidRequest => "no coordinator is served for this type of key",
+        ResponseError::TransactionalIdAuthorizationFailed => "transactions are not served",
         _ => "the coordinator is not available yet",
     })
 }
@@ -99,8 +102,11 @@ fn find(
     key_type: i8,
     key: &str,
 ) -> Result<Node, ResponseError> {
-    if key_type != GROUP {
-        return Err(ResponseError::InvalidRequest);
+    match key_type {
+        GROUP => {}
+        // As InitProducerId answers. librdkafka gives up at this error and asks again and again at any other.
+        TRANSACTION => return Err(ResponseError::TransactionalIdAuthorizationFailed),
+        _ => return Err(ResponseError::InvalidRequest),
     }
     let image = broker.image();
     let partition = broker.groups.partition_for(key);

@@ -296,7 +296,7 @@ fn other_negative_lengths_of_text_are_read_as_null() {
     for_each_broker(|broker| {
         let mut connection = connect(broker);
         for length in [-1_i16, -2, i16::MIN] {
-            // FindCoordinator v0 may not have a null group, JoinGroup v5 may have a null instance id.
+            // FindCoordinator v0 may not have a null key.
             let body = [&length.to_be_bytes()[..], &[0; 8]].concat();
             assert!(
                 is_closed_after(broker, &frame_of(10, 0, 1, &body)),

@@ -80,12 +80,12 @@ class Listener(ConsumerRebalanceListener):
         say(assigned=sorted(p.partition for p in assigned))
 
 
-async def member(bootstrap, topic, group):
+async def member(bootstrap, topic, group, session_ms):
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap,
         group_id=group,
         auto_offset_reset="earliest",
-        session_timeout_ms=6000,
+        session_timeout_ms=int(session_ms),
         heartbeat_interval_ms=500,
     )
     await consumer.start()

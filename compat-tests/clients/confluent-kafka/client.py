@@ -90,13 +90,13 @@ def consume(bootstrap, topic, count):
     consumer.close()
 
 
-def member(bootstrap, topic, group):
+def member(bootstrap, topic, group, session_ms):
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
             "auto.offset.reset": "earliest",
-            "session.timeout.ms": 6000,
+            "session.timeout.ms": int(session_ms),
             "heartbeat.interval.ms": 500,
         }
     )

@@ -93,7 +93,7 @@ func consume(bootstrap, topic string, args []string) {
 		kgo.FetchMaxPartitionBytes(20_000_000))
 	defer client.Close()
 	for left > 0 {
-		limited, cancel := context.WithTimeout(ctx, 30*time.Second)
+		limited, cancel := context.WithTimeout(ctx, 2*time.Minute)
 		fetches := client.PollFetches(limited)
 		cancel()
 		check(fetches.Err())
@@ -132,7 +132,7 @@ func member(bootstrap, topic string, args []string) {
 	}
 	gone := func(_ context.Context, _ *kgo.Client, m map[string][]int32) { changed(m[topic], false) }
 	client := newClient(bootstrap, kgo.ConsumeTopics(topic), kgo.ConsumerGroup(args[0]),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.SessionTimeout(6*time.Second),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.SessionTimeout(time.Duration(number(args[1]))*time.Millisecond),
 		kgo.HeartbeatInterval(500*time.Millisecond), kgo.AutoCommitInterval(500*time.Millisecond),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, m map[string][]int32) { changed(m[topic], true) }),
 		kgo.OnPartitionsRevoked(gone), kgo.OnPartitionsLost(gone))

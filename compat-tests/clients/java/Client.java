@@ -123,7 +123,7 @@ public final class Client {
 
     private static void member(String bootstrap, String topic, String[] a) throws Exception {
         try (var consumer = consumer(bootstrap, "group.id", a[0], "auto.offset.reset", "earliest",
-                "session.timeout.ms", 6000, "heartbeat.interval.ms", 500, "auto.commit.interval.ms", 500)) {
+                "session.timeout.ms", Integer.parseInt(a[1]), "heartbeat.interval.ms", 500, "auto.commit.interval.ms", 500)) {
             consumer.subscribe(List.of(topic), new ConsumerRebalanceListener() {
                 private void report(Collection<TopicPartition> without) {
                     var now = consumer.assignment().stream().filter(p -> !without.contains(p))

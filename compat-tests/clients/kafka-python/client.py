@@ -17,6 +17,10 @@ from kafka.errors import (
 from kafka.structs import OffsetAndMetadata
 
 
+# Seconds that anything may take on a busy machine, below the limit of the tests for the whole program.
+LIMIT = 120
+
+
 def say(**fields):
     print(json.dumps(fields), flush=True)
 
@@ -33,6 +37,7 @@ def produce(bootstrap, topic, partition, codec, acks, first, count, size, base):
         acks={"0": 0, "1": 1, "-1": "all"}[acks],
         enable_idempotence=acks == "-1",
         linger_ms=20,
+        max_block_ms=LIMIT * 1000,
         max_request_size=20_000_000,
     )
     sent = [
@@ -46,8 +51,8 @@ def produce(bootstrap, topic, partition, codec, acks, first, count, size, base):
         )
         for i in range(int(first), int(first) + int(count))
     ]
-    producer.flush(30)
-    offsets = [future.get(30).offset for future in sent]
+    producer.flush(LIMIT)
+    offsets = [future.get(LIMIT).offset for future in sent]
     producer.close()
     say(offsets=[offsets[0], offsets[-1]] if acks != "0" else [-1, -1])
 
@@ -55,7 +60,7 @@ def produce(bootstrap, topic, partition, codec, acks, first, count, size, base):
 def consume(bootstrap, topic, count):
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap,
-        consumer_timeout_ms=30_000,
+        consumer_timeout_ms=LIMIT * 1000,
         max_partition_fetch_bytes=20_000_000,
     )
     partitions = [TopicPartition(topic, p) for p in consumer.partitions_for_topic(topic)]
@@ -76,7 +81,7 @@ def consume(bootstrap, topic, count):
         left -= 1
         if left == 0:
             break
-    assert left == 0, "no record within 30 s"
+    assert left == 0, f"no record within {LIMIT} s"
     consumer.close()
 
 
@@ -91,12 +96,12 @@ class Listener(ConsumerRebalanceListener):
         say(assigned=sorted(p.partition for p in self.consumer.assignment()))
 
 
-def member(bootstrap, topic, group):
+def member(bootstrap, topic, group, session_ms):
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap,
         group_id=group,
         auto_offset_reset="earliest",
-        session_timeout_ms=6000,
+        session_timeout_ms=int(session_ms),
         heartbeat_interval_ms=500,
     )
     consumer.subscribe([topic], listener=Listener(consumer))

@@ -67,10 +67,10 @@ async function consume (bootstrap, topic, count) {
   await consumer.disconnect()
 }
 
-async function member (bootstrap, topic, group) {
+async function member (bootstrap, topic, group, sessionMs) {
   const consumer = connect(bootstrap).consumer({
     groupId: group,
-    sessionTimeout: 6000,
+    sessionTimeout: Number(sessionMs),
     heartbeatInterval: 500,
     maxWaitTimeInMs: 500,
     partitionAssigners: [PartitionAssigners.roundRobin]

@@ -49,7 +49,6 @@ func newConfig() *sarama.Config {
 	config.Producer.Partitioner = sarama.NewManualPartitioner
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Offsets.AutoCommit.Interval = 500 * time.Millisecond
-	config.Consumer.Group.Session.Timeout = 6 * time.Second
 	config.Consumer.Group.Heartbeat.Interval = 500 * time.Millisecond
 	return config
 }
@@ -145,7 +144,9 @@ func (h *handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama
 }
 
 func member(bootstrap, topic string, args []string) {
-	group, err := sarama.NewConsumerGroup([]string{bootstrap}, args[0], newConfig())
+	config := newConfig()
+	config.Consumer.Group.Session.Timeout = time.Duration(number(args[1])) * time.Millisecond
+	group, err := sarama.NewConsumerGroup([]string{bootstrap}, args[0], config)
 	check(err)
 	end, cancel := context.WithCancel(context.Background())
 	go func() {

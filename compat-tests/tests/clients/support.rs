@@ -28,11 +28,11 @@ pub(crate) fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap()
 }
 
-/// Runs a command for at most two minutes and returns its standard output.
+/// Runs a command for at most [`LIMIT`] and returns its standard output.
 #[track_caller]
 pub(crate) fn succeed(command: &Command) -> String {
     let output = Command::new("timeout")
-        .args(["-k", "5", "120"])
+        .args(["-k", "5", &LIMIT.as_secs().to_string()])
         .arg(command.get_program())
         .args(command.get_args())
         .envs(
@@ -170,12 +170,26 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    /// A member whose session outlasts the pauses that a busy machine makes.
     #[track_caller]
     pub(crate) fn join(client: Client, broker: &Broker, topic: &str, group: &str) -> Self {
+        Self::join_for_session(client, broker, topic, group, Duration::from_secs(30))
+    }
+
+    /// A member that the broker misses after `session`.
+    #[track_caller]
+    pub(crate) fn join_for_session(
+        client: Client,
+        broker: &Broker,
+        topic: &str,
+        group: &str,
+        session: Duration,
+    ) -> Self {
         let errors = tempfile::NamedTempFile::new().unwrap();
         let mut command = client.command().unwrap_or_else(|error| panic!("{error:#}"));
         let mut child = command
             .args(["member", &broker.bootstrap(), topic, group])
+            .arg(session.as_millis().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(errors.path()).unwrap())

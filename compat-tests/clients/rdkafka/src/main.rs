@@ -139,7 +139,7 @@ fn member(bootstrap: &str, topic: &str, args: &[String]) {
         .set("bootstrap.servers", bootstrap)
         .set("group.id", &args[0])
         .set("auto.offset.reset", "earliest")
-        .set("session.timeout.ms", "6000")
+        .set("session.timeout.ms", &args[1])
         .set("heartbeat.interval.ms", "500")
         .create_with_context(Reporter)
         .unwrap();

@@ -90,7 +90,7 @@ fn registration() -> BrokerRegistrationRequest {
         end_points: Vec::new(),
         features: supported_features(),
         rack: None,
-        log_dirs: vec![Uuid::from_u128(7)],
+        log_dirs: vec![Uuid::from_u128(1007)],
         previous_broker_epoch: None,
     }
 }

@@ -116,6 +116,8 @@ impl ReplicaState {
 
     /// The replica is taken from this broker: the topic was deleted, or the assignment changed.
     pub fn on_removed(&mut self) {
+        // A leader may know a later one than the metadata has told.
+        self.partition_epoch = self.partition_epoch();
         self.role = ReplicaRole::None;
         self.leader = None;
     }
@@ -188,6 +190,7 @@ impl ReplicaState {
 
 #[cfg(test)]
 mod tests {
+    use super::super::alter_partition::AlteredPartition;
     use super::super::leadership::BrokerStanding;
     use super::*;
 
@@ -283,5 +286,27 @@ mod tests {
         assert!(!state.follows_in(LeaderEpoch(4)));
         assert_eq!(state.leader(), None);
         assert_eq!(state.leader_epoch(), LeaderEpoch(4));
+    }
+
+    #[test]
+    fn a_leader_that_is_taken_away_keeps_the_partition_epoch_that_it_was_answered() {
+        let mut state = replica();
+        let _ = told(&mut state, Some(1), (4, 7));
+        let leader = state.as_leader_mut().expect("leads");
+        let moment = Moment {
+            now_ms: 1_000,
+            ..moment()
+        };
+        let _ = leader.on_lag_check(LOG, &moment);
+        let proposal = leader.isr().pending().expect("broker 2 lags").clone();
+        let altered = AlteredPartition {
+            leader: Some(BrokerId(1)),
+            leader_epoch: LeaderEpoch(4),
+            partition_epoch: PartitionEpoch(8),
+            isr: vec![BrokerId(1)],
+        };
+        let _ = leader.on_alter_partition_reply(&proposal, Ok(altered), LOG, &moment);
+        state.on_removed();
+        assert_eq!(state.partition_epoch(), PartitionEpoch(8));
     }
 }

@@ -18,7 +18,7 @@ pub(crate) async fn handle(
     request: AlterConfigsRequest,
 ) -> Reply {
     let changes = request.resources.iter().map(resource_change).collect();
-    let results = alter_configs(&broker, changes, request.validate_only).await;
+    let results = alter_configs(&broker, &ctx, changes, request.validate_only).await;
     let responses = request
         .resources
         .into_iter()

@@ -9,12 +9,14 @@ use highwater_replication::cluster::configs::{
 use highwater_replication::cluster::{ClusterError, ConfigMap, ConfigResource, ResourceType};
 use kafka_protocol::ResponseError;
 
+use super::RequestContext;
 use super::config_entries::BROKER_LOGGER;
 use super::error_code::ErrorCode;
 use super::metadata_change;
 use crate::broker::Broker;
 use crate::config::{ConfigType, DynamicScope, keys};
 use crate::controller::{Decision, ServerConfigRules};
+use crate::network::ListenerKind;
 
 /// An error code and the text that goes with it.
 pub(super) type Refusal = (ResponseError, Option<String>);
@@ -78,6 +80,7 @@ enum Checked {
 /// Makes the changes (or only judges them) and gives one result for each, in their order.
 pub(super) async fn alter_configs(
     broker: &Arc<Broker>,
+    ctx: &RequestContext,
     changes: Vec<ResourceChange>,
     validate_only: bool,
 ) -> Vec<Result<(), Refusal>> {
@@ -87,7 +90,7 @@ pub(super) async fn alter_configs(
     for change in changes {
         let result = match repeated.contains(&(change.resource_type, change.name.clone())) {
             true => Err(invalid("Each resource must appear at most once.")),
-            false => check(broker, change),
+            false => check(broker, ctx, change),
         };
         match result {
             Ok(Some(change)) => {
@@ -169,7 +172,11 @@ async fn submit(
 }
 
 /// Checks a change as the broker that received it does; `None` when there is nothing left to do.
-fn check(broker: &Arc<Broker>, change: ResourceChange) -> Result<Option<Checked>, Refusal> {
+fn check(
+    broker: &Arc<Broker>,
+    ctx: &RequestContext,
+    change: ResourceChange,
+) -> Result<Option<Checked>, Refusal> {
     let ResourceChange {
         resource_type,
         name,
@@ -198,7 +205,9 @@ fn check(broker: &Arc<Broker>, change: ResourceChange) -> Result<Option<Checked>
         name: name.as_str().into(),
     };
     if kind == ResourceType::Broker {
-        check_broker_change(broker, &resource, &change)?;
+        // A broker takes changes of its own configuration only, and hands them on to the controller.
+        let any_broker = ctx.listener.kind == ListenerKind::Controller;
+        check_broker_change(broker, &resource, &change, any_broker)?;
     }
     Ok(Some(match change {
         Change::Incremental(operations) => {
@@ -265,6 +274,7 @@ fn check_broker_change(
     broker: &Broker,
     resource: &ConfigResource,
     change: &Change,
+    any_broker: bool,
 ) -> Result<(), Refusal> {
     let own = broker.controller.broker_id().0;
     let name = &*resource.name;
@@ -274,7 +284,7 @@ fn check_broker_change(
     };
     if !name.is_empty() {
         match name.parse::<i32>() {
-            Ok(id) if id == own => {}
+            Ok(id) if any_broker || id == own => {}
             Ok(_) => {
                 return Err(invalid(format!(
                     "Unexpected broker id, expected {own}, but received {name}"

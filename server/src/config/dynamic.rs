@@ -145,7 +145,8 @@ impl DynamicConfig {
                 (UpdateMode::ReadOnly, _) => {
                     return Err(format!("Cannot update these configs dynamically: [{name}]"));
                 }
-                (_, Support::NotYet | Support::Refused) => {
+                // Taking it away asks for nothing.
+                (_, Support::NotYet | Support::Refused) if entries.contains_key(name) => {
                     return Err(format!("{name} is not supported yet"));
                 }
                 (UpdateMode::PerBroker, _) if scope == DynamicScope::AllBrokers => {

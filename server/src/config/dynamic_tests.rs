@@ -97,14 +97,15 @@ fn changes_are_judged_as_kafka_judges_them() {
     assert!(judge(all, "min.insync.replicas", "0").is_err());
     let rate = "leader.replication.throttled.rate";
     assert_eq!(judge(DynamicScope::Broker, rate, "5"), Ok(()));
-    assert!(
-        judge(
-            DynamicScope::Broker,
-            "replica.alter.log.dirs.io.max.bytes.per.second",
-            "5"
-        )
-        .is_err_and(|e| e.contains("not supported yet"))
+    let unsupported = "replica.alter.log.dirs.io.max.bytes.per.second";
+    let set = judge(DynamicScope::Broker, unsupported, "5");
+    assert!(set.is_err_and(|error| error.contains("not supported yet")));
+    let taken_away = config.validate(
+        DynamicScope::Broker,
+        &map(&[]),
+        &BTreeSet::from([unsupported.to_owned()]),
     );
+    assert_eq!(taken_away, Ok(()));
 }
 
 #[test]

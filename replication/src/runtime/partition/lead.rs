@@ -77,7 +77,7 @@ impl Partition {
         origin: AppendOrigin,
         now_ms: i64,
     ) -> Result<Appended, PartitionError> {
-        let (info, high_watermark, led_since) = {
+        let (info, high_watermark, led_since, is_committed) = {
             let role = self.role.lock();
             let leader = self.leader_of(&role)?;
             if self.context.is_session_expired() {
@@ -101,14 +101,16 @@ impl Partition {
             if let Some(next) = next {
                 self.log.set_high_watermark(next);
             }
-            (info, next, leader.led_since())
+            // Judged under the lock: later, another leader's records may lie there.
+            let is_committed = self.log.high_watermark() > info.last_offset;
+            (info, next, leader.led_since(), is_committed)
         };
         if let Some(high_watermark) = high_watermark {
             self.high_watermark_watch.advance(high_watermark);
         }
         let required_offset = info.last_offset + 1;
         self.log_end_watch.advance(required_offset);
-        let commit = (acks == Acks::All && self.log.high_watermark() < required_offset)
+        let commit = (acks == Acks::All && !is_committed)
             .then(|| CommitWait::new(Arc::clone(self), led_since, required_offset));
         Ok(Appended { info, commit })
     }

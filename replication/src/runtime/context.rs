@@ -101,6 +101,9 @@ impl ReplicaContext {
 
     /// Waits until this broker is registered.
     pub(super) async fn wait_for_broker_epoch(&self) -> BrokerEpoch {
+        if let Some(broker_epoch) = self.broker_epoch() {
+            return broker_epoch;
+        }
         let mut receiver = self.broker_epoch.subscribe();
         loop {
             if let Some(broker_epoch) = *receiver.borrow_and_update() {

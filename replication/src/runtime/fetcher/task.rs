@@ -64,10 +64,10 @@ impl Fetcher {
 
     /// Fetches until nothing is left to be followed.
     pub(super) async fn run(mut self) {
-        // A fetch without an epoch would count for whatever run of this broker is registered.
-        let broker_epoch = self.context.wait_for_broker_epoch().await;
         tracing::debug!(leader = %self.leader, "fetcher starts");
         loop {
+            // A fetch without an epoch would count for whatever run of this broker is registered.
+            let broker_epoch = self.context.wait_for_broker_epoch().await;
             let additions = self.followed.additions();
             self.start_new_ones().await;
             let Some(request) = self.next_request(broker_epoch) else {

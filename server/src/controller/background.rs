@@ -1,6 +1,7 @@
 //! What the active controller does by itself: it fences brokers that are silent, gives leaderships back to preferred
 //! leaders, and elects unclean leaders where a topic allows it. A node that is not active does none of it.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,12 +67,16 @@ impl ControllerBackground {
 type Elections = fn(&ClusterImage, &ReplicationDefaults, usize) -> (Vec<MetadataRecord>, bool);
 
 impl Work {
-    /// Looks for silent brokers several times in a session, and when one whose connection ended has had its time.
+    /// Looks for silent brokers several times in a session, and when one whose process seems gone has had its time.
     async fn check_sessions(self) {
         let config = *self.sessions.config();
         let interval = millis(config.check_interval_ms());
+        // One millisecond more, as only what is longer than the grace counts.
+        let grace = config.disconnect_grace_ms.map(|grace| millis(grace + 1));
         let mut ticks = interval_at(Instant::now() + interval, interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut gone = self.controller.quorum().gone();
+        let mut active = self.controller.active_controller();
         let mut early: Option<Instant> = None;
         loop {
             let is_due = async {
@@ -80,18 +85,38 @@ impl Work {
                     None => std::future::pending().await,
                 }
             };
-            tokio::select! {
-                _ = ticks.tick() => {}
-                () = is_due => early = None,
-                () = self.sessions.until_disconnected() => {
-                    // One millisecond more, as only what is longer than the grace counts.
-                    let grace = config.disconnect_grace_ms.map(|grace| millis(grace + 1));
-                    early = early.or_else(|| Some(Instant::now() + grace?));
-                    continue;
+            let is_suspected = tokio::select! {
+                _ = ticks.tick() => false,
+                () = is_due => {
+                    early = None;
+                    false
                 }
+                () = self.sessions.until_disconnected() => true,
+                Ok(()) = gone.changed() => true,
+                // Who became active knows already who is gone.
+                Ok(()) = active.changed() => self.active_epoch().is_some(),
+            };
+            let ids = gone.borrow_and_update().clone();
+            self.suspect(&ids);
+            if is_suspected {
+                early = early.or_else(|| Some(Instant::now() + grace?));
+            } else {
+                self.clone().fence_silent_brokers().await;
             }
-            self.clone().fence_silent_brokers().await;
         }
+    }
+
+    /// Takes the brokers whose processes are gone for dead, unless they are heard of within the grace.
+    fn suspect(&self, gone: &BTreeSet<i32>) {
+        let Some(epoch) = self.active_epoch().filter(|_| !gone.is_empty()) else {
+            return;
+        };
+        let image = self.controller.image();
+        self.sessions.with(epoch, &image, |liveness, now_ms| {
+            for broker in gone.iter().filter_map(|id| image.broker(BrokerId(*id))) {
+                liveness.on_disconnected(broker.id, broker.epoch, now_ms);
+            }
+        });
     }
 
     /// Fences the brokers whose sessions are over, one after the other, so that each sees what the one before changed.

@@ -1,6 +1,6 @@
 //! What a node knows of the quorum: which controller is active, and how far its voters and observers are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -119,6 +119,8 @@ pub struct QuorumView {
     voters: Vec<QuorumVoter>,
     log: Arc<MetadataLog>,
     active: watch::Sender<Option<ControllerNode>>,
+    /// Controllers whose processes are gone, as far as this node has tried to reach them.
+    gone: watch::Sender<BTreeSet<i32>>,
     replicas: Mutex<Replicas>,
 }
 
@@ -130,6 +132,7 @@ impl QuorumView {
             voters,
             log,
             active: watch::Sender::new(None),
+            gone: watch::Sender::default(),
             replicas: Mutex::default(),
         }
     }
@@ -186,6 +189,20 @@ impl QuorumView {
         let mut replicas = self.replicas.lock();
         let progress = replicas.voters.entry(id).or_insert(Progress::NONE);
         progress.on_fetch(log_end_offset, leader_end, now_ms);
+    }
+
+    /// The controllers whose processes are gone, and word of each change. Of controllers that this node does not try to
+    /// reach nothing is known.
+    pub fn gone(&self) -> watch::Receiver<BTreeSet<i32>> {
+        self.gone.subscribe()
+    }
+
+    /// Notes that the process of a controller is gone, or that it answers.
+    pub fn set_gone(&self, id: i32, is_gone: bool) {
+        self.gone.send_if_modified(|gone| match is_gone {
+            true => gone.insert(id),
+            false => gone.remove(&id),
+        });
     }
 
     /// Notes that an observer asked for what comes from `fetch_offset` on.

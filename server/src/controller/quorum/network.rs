@@ -118,6 +118,13 @@ impl QuorumClient {
             Err(CallError::Unreachable(error) | CallError::Broken(error)) => Some(error),
         };
         self.reachable.note(self.target, failure);
+        // A port that refuses connections belongs to no process; anything else may be the network.
+        let is_gone = failure.map(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        match is_gone {
+            None => self.view.set_gone(node_id(self.target), false),
+            Some(true) => self.view.set_gone(node_id(self.target), true),
+            Some(false) => {}
+        }
         result
     }
 

@@ -130,6 +130,11 @@ impl LogStore {
         self.0.lock().vote
     }
 
+    /// The last entry.
+    pub(super) fn last_log_id(&self) -> Option<LogId> {
+        self.0.lock().last_log_id()
+    }
+
     /// What the state machine had on disk.
     pub(super) fn applied(&self) -> AppliedState {
         self.0.lock().applied.clone()

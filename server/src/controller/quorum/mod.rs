@@ -3,6 +3,7 @@
 //! It runs on a thread of its own, which may wait for the disk: an entry is on disk before anyone counts it. What comes
 //! of it goes to the controller's thread as [`QuorumEvent`]s, in the order in which it happened.
 
+mod election;
 mod lease;
 mod log_file;
 mod log_store;

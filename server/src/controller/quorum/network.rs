@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 
 use super::log_store::LogStore;
 use super::rpc::{Answer, Envelope, Message, request_frame};
-use super::types::{QuorumTypes, node_id, raft_id};
+use super::types::{LogId, QuorumTypes, node_id, raft_id};
 use crate::config::QuorumVoter;
 use crate::controller::QuorumView;
 use crate::controller::writer::now_ms;
@@ -31,6 +31,7 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 const MAX_BACKOFF: Duration = Duration::from_millis(500);
 
 /// Makes connections to the other controllers.
+#[derive(Clone)]
 pub(super) struct QuorumNetwork {
     pub(super) cluster_id: Arc<str>,
     pub(super) voters: BTreeMap<u64, QuorumVoter>,
@@ -172,6 +173,14 @@ impl QuorumClient {
         let stream = TcpStream::connect((address.host.as_str(), address.port)).await?;
         stream.set_nodelay(true)?;
         Ok(stream)
+    }
+
+    /// Whether the other one would vote for this node, whose log ends with `last_log_id`.
+    pub(super) async fn pre_vote(&mut self, last_log_id: Option<LogId>) -> bool {
+        matches!(
+            self.call(Message::PreVote(last_log_id)).await,
+            Ok(Answer::PreVote(true))
+        )
     }
 
     /// Notes how far the other one is, for DescribeQuorum.

@@ -13,6 +13,7 @@ use openraft::{EntryPayload, SnapshotSegmentId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use super::election::Electorate;
 use super::room::Room;
 use super::types::{Entry, LogId, QuorumTypes, Raft};
 
@@ -37,6 +38,8 @@ pub(super) enum Message {
     AppendEntries(AppendEntriesRequest<QuorumTypes>),
     Vote(VoteRequest<u64>),
     InstallSnapshot(InstallSnapshotRequest<QuorumTypes>),
+    /// Whether the node would vote for one whose log ends so.
+    PreVote(Option<LogId>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,6 +47,7 @@ pub(super) enum Answer {
     AppendEntries(AppendEntriesResponse<u64>),
     Vote(VoteResponse<u64>),
     InstallSnapshot(InstallSnapshotResponse<u64>),
+    PreVote(bool),
     /// The part does not continue what was received: begin again.
     SnapshotMismatch(SnapshotMismatch),
     /// The node takes no message now, or not this one; says why.
@@ -67,7 +71,7 @@ pub(super) fn request_frame(correlation_id: i32, body: &[u8]) -> Bytes {
 /// Takes the messages of other controllers.
 pub struct QuorumServer {
     raft: Raft,
-    node: u64,
+    electorate: Electorate,
     cluster_id: Arc<str>,
     room: Arc<Room>,
     /// The snapshot that is being received, and how much of it is there.
@@ -77,16 +81,21 @@ pub struct QuorumServer {
 impl std::fmt::Debug for QuorumServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("QuorumServer")
-            .field("node", &self.node)
+            .field("node", &self.electorate.node)
             .finish_non_exhaustive()
     }
 }
 
 impl QuorumServer {
-    pub(super) fn new(raft: Raft, node: u64, cluster_id: Arc<str>, room: Arc<Room>) -> Self {
+    pub(super) fn new(
+        raft: Raft,
+        electorate: Electorate,
+        cluster_id: Arc<str>,
+        room: Arc<Room>,
+    ) -> Self {
         Self {
             raft,
-            node,
+            electorate,
             cluster_id,
             room,
             receiving: Mutex::default(),
@@ -116,15 +125,24 @@ impl QuorumServer {
         if *envelope.cluster_id != *self.cluster_id {
             return Answer::Refused(format!("this is cluster {}", self.cluster_id));
         }
-        if envelope.target != self.node {
-            return Answer::Refused(format!("this is node {}", self.node));
+        let node = self.electorate.node;
+        if envelope.target != node {
+            return Answer::Refused(format!("this is node {node}"));
         }
         match envelope.message {
             Message::AppendEntries(request) => self.append_entries(request).await,
             Message::Vote(request) => match self.raft.vote(request).await {
-                Ok(response) => Answer::Vote(response),
+                Ok(response) => {
+                    if response.vote_granted {
+                        self.electorate.contact.touch();
+                    }
+                    Answer::Vote(response)
+                }
                 Err(error) => Answer::Refused(error.to_string()),
             },
+            Message::PreVote(last_log_id) => {
+                Answer::PreVote(self.electorate.would_vote(&self.raft, last_log_id))
+            }
             Message::InstallSnapshot(request) => self.install_snapshot(request).await,
         }
     }
@@ -142,7 +160,13 @@ impl QuorumServer {
             }
         }
         match self.raft.append_entries(request).await {
-            Ok(response) => Answer::AppendEntries(response),
+            Ok(response) => {
+                // Its sender leads, unless another does in a later term.
+                if !matches!(response, AppendEntriesResponse::HigherVote(_)) {
+                    self.electorate.contact.touch();
+                }
+                Answer::AppendEntries(response)
+            }
             Err(error) => Answer::Refused(error.to_string()),
         }
     }
@@ -162,6 +186,7 @@ impl QuorumServer {
         }
         match self.raft.install_snapshot(request).await {
             Ok(response) => {
+                self.electorate.contact.touch();
                 *self.receiving.lock() = Some((id, end));
                 Answer::InstallSnapshot(response)
             }

@@ -10,6 +10,7 @@ use openraft::{Config, SnapshotPolicy};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use super::election::{Contact, ElectionTimer, Electorate};
 use super::lease::Lease;
 use super::log_store::{Durability, LogStore};
 use super::network::{QuorumNetwork, Reachable};
@@ -35,6 +36,7 @@ struct Parts {
     store: LogStore,
     state_machine: StateMachine,
     network: QuorumNetwork,
+    electorate: Electorate,
     is_quorum_of_one: bool,
 }
 
@@ -92,12 +94,21 @@ impl Quorum {
         let membership = store.membership()?;
         let membership = membership.unwrap_or_else(|| state_machine.membership());
         check_voters(&membership, settings)?;
+        let config = Arc::new(raft_config(settings)?);
+        let knows_a_leader = store.vote().is_some_and(|vote| vote.leader_id().term > 0);
+        let electorate = Electorate {
+            node: id,
+            contact: Arc::new(Contact::new(knows_a_leader)),
+            store: store.clone(),
+            leader_lease: Duration::from_millis(config.election_timeout_max),
+        };
         let parts = Parts {
             id,
-            config: Arc::new(raft_config(settings)?),
+            config,
             state_machine: state_machine.clone(),
             store,
             network,
+            electorate: electorate.clone(),
             is_quorum_of_one,
         };
         let lease = Lease::new((!is_quorum_of_one).then_some(settings.fetch_timeout));
@@ -124,7 +135,7 @@ impl Quorum {
             .recv()
             .map_err(|_| ended())?
             .map_err(|error| ControllerError::Failed(error.into()))?;
-        let server = QuorumServer::new(raft.clone(), id, cluster_id, Arc::clone(&room));
+        let server = QuorumServer::new(raft.clone(), electorate, cluster_id, Arc::clone(&room));
         Ok(Self {
             raft,
             runtime: handle,
@@ -152,9 +163,19 @@ async fn run(
         store,
         state_machine,
         network,
+        electorate,
         is_quorum_of_one,
     } = parts;
-    let made = Raft::new(id, config, network, store.clone(), state_machine.clone()).await;
+    let others = network.voters.keys().copied().filter(|other| *other != id);
+    let others: Vec<u64> = others.collect();
+    let made = Raft::new(
+        id,
+        Arc::clone(&config),
+        network.clone(),
+        store.clone(),
+        state_machine.clone(),
+    )
+    .await;
     let raft = match made {
         Ok(raft) => raft,
         Err(error) => {
@@ -172,12 +193,28 @@ async fn run(
     };
     let watching = tokio::spawn(watcher.run());
     let _ = started.send(Ok(raft.clone()));
-    if is_quorum_of_one && let Err(error) = raft.trigger().elect().await {
-        tracing::error!(%error, "the only controller cannot elect itself");
-    }
+    let timer = ElectionTimer {
+        raft: raft.clone(),
+        electorate,
+        network,
+        others,
+        election_timeout: Duration::from_millis(config.election_timeout_max),
+    };
+    let electing = match is_quorum_of_one {
+        true => {
+            if let Err(error) = raft.trigger().elect().await {
+                tracing::error!(%error, "the only controller cannot elect itself");
+            }
+            None
+        }
+        false => Some(tokio::spawn(timer.run())),
+    };
     // Also when the sender is gone.
     let _ = stopped.await;
     watching.abort();
+    if let Some(electing) = electing {
+        electing.abort();
+    }
     if let Err(error) = raft.shutdown().await {
         tracing::error!(%error, "the consensus did not end in order");
     }
@@ -239,8 +276,8 @@ fn check_voters(
     )))
 }
 
-/// openraft's settings. A follower asks for votes when it has not heard from the leader for one to two times the
-/// longest election timeout; meanwhile it votes for nobody else.
+/// openraft's settings. A follower votes for nobody else until it has not heard from the leader for the longest election
+/// timeout; see [`ElectionTimer`] for when it asks for votes itself.
 fn raft_config(settings: &QuorumSettings) -> Result<Config, MetadataError> {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let longest = millis(settings.election_timeout)
@@ -259,6 +296,8 @@ fn raft_config(settings: &QuorumSettings) -> Result<Config, MetadataError> {
         replication_lag_threshold: u64::MAX,
         max_in_snapshot_log_to_keep: ENTRIES_KEPT,
         snapshot_max_chunk_size: settings.snapshot_max_bytes.max(1),
+        // The election timer asks for elections.
+        enable_elect: false,
         // Alone, nobody waits for a sign of life.
         enable_tick: !settings.is_quorum_of_one(),
         ..Config::default()

@@ -198,11 +198,17 @@ impl Cluster {
         let settings = self.settings_of(id);
         let node = self.nodes.get_mut(&id).expect("a node");
         assert!(node.running.is_none(), "node {id} runs");
-        let logs = LogManager::open(LogManagerSettings {
-            log_dirs: vec![node.dir.path().to_owned()],
-            ..LogManagerSettings::default()
+        let mut logs = None;
+        // A message that was on its way when the node was ended holds the directory until it is answered.
+        wait_until("the directory opens", || {
+            let settings = LogManagerSettings {
+                log_dirs: vec![node.dir.path().to_owned()],
+                ..LogManagerSettings::default()
+            };
+            logs = LogManager::open(settings).ok();
+            logs.is_some()
         });
-        let log = logs.expect("the directory opens").get_or_create(
+        let log = logs.expect("waited for").get_or_create(
             &metadata_topic_partition(),
             Some(metadata_topic_id()),
             metadata_log_config(),

@@ -1,0 +1,158 @@
+//! When this node asks to lead: some time after it last heard from a leader, not at the same moment as the others, and
+//! only if a majority would let it (KIP-996).
+//!
+//! openraft looks at its own timer only as often as it sends signs of life, so that nodes that were started together
+//! ask together, again and again; and it raises its term each time, so that a node that was cut off unseats a leader
+//! when it is back. Its timer is off.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use openraft::ServerState;
+use openraft::network::RaftNetworkFactory;
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+use uuid::Uuid;
+
+use super::log_store::LogStore;
+use super::network::{QuorumClient, QuorumNetwork};
+use super::types::{LogId, Raft};
+
+/// When a leader, or a candidate that this node votes for, was last heard from.
+#[derive(Debug)]
+pub(super) struct Contact(Mutex<Option<Instant>>);
+
+impl Contact {
+    /// As of a start: if there was a leader before it, there may be one now.
+    pub(super) fn new(knows_a_leader: bool) -> Self {
+        Self(Mutex::new(knows_a_leader.then(Instant::now)))
+    }
+
+    /// Notes that it was heard from now.
+    pub(super) fn touch(&self) {
+        *self.0.lock() = Some(Instant::now());
+    }
+
+    /// Until when nobody else is to lead.
+    fn until(&self, lease: Duration) -> Instant {
+        self.0.lock().map_or_else(Instant::now, |last| last + lease)
+    }
+}
+
+/// What decides over pre-votes: how long a leader counts as present after its last sign of life, and the log.
+#[derive(Clone)]
+pub(super) struct Electorate {
+    pub(super) node: u64,
+    pub(super) contact: Arc<Contact>,
+    pub(super) store: LogStore,
+    /// As long as openraft votes for nobody else.
+    pub(super) leader_lease: Duration,
+}
+
+impl Electorate {
+    /// Whether this node would vote for one whose log ends with `last_log_id`: it hears from no leader, and has no more
+    /// itself. Promises nothing.
+    pub(super) fn would_vote(&self, raft: &Raft, last_log_id: Option<LogId>) -> bool {
+        let leads = raft.metrics().borrow().state == ServerState::Leader;
+        let hears_a_leader = self.contact.until(self.leader_lease) > Instant::now();
+        !leads && !hears_a_leader && last_log_id >= self.store.last_log_id()
+    }
+}
+
+/// Asks for elections.
+pub(super) struct ElectionTimer {
+    pub(super) raft: Raft,
+    pub(super) electorate: Electorate,
+    pub(super) network: QuorumNetwork,
+    pub(super) others: Vec<u64>,
+    /// The most that is waited beyond the lease, and between two attempts.
+    pub(super) election_timeout: Duration,
+}
+
+impl ElectionTimer {
+    /// Runs until the consensus ends on this node.
+    pub(super) async fn run(mut self) {
+        let mut clients = BTreeMap::new();
+        for other in self.others.clone() {
+            clients.insert(other, self.network.new_client(other, &()).await);
+        }
+        let mut due = self.next_due();
+        loop {
+            sleep_until(due).await;
+            if self.lease_end() > Instant::now() {
+                due = self.next_due();
+                continue;
+            }
+            if self.has_pre_votes(&mut clients).await
+                && let Err(error) = self.raft.trigger().elect().await
+            {
+                tracing::debug!(%error, "no election, the consensus has ended");
+                return;
+            }
+            let quarter = self.election_timeout / 4;
+            due = Instant::now() + quarter + random_up_to(self.election_timeout - quarter);
+        }
+    }
+
+    /// When whoever leads, if it is silent from now on, has been silent for its lease.
+    fn lease_end(&self) -> Instant {
+        let lease = self.electorate.leader_lease;
+        match self.raft.metrics().borrow().state {
+            ServerState::Leader => Instant::now() + lease,
+            _ => self.electorate.contact.until(lease),
+        }
+    }
+
+    /// A while after that, another one each time.
+    fn next_due(&self) -> Instant {
+        self.lease_end() + random_up_to(self.election_timeout / 2)
+    }
+
+    /// Whether a majority would vote for this node.
+    async fn has_pre_votes(&self, clients: &mut BTreeMap<u64, QuorumClient>) -> bool {
+        let voters = self.others.len() + 1;
+        let majority = voters / 2 + 1;
+        let last_log_id = self.electorate.store.last_log_id();
+        let mut asked = JoinSet::new();
+        for (other, mut client) in std::mem::take(clients) {
+            let patience = self.election_timeout;
+            asked.spawn(async move {
+                let granted = timeout(patience, client.pre_vote(last_log_id)).await;
+                (other, client, granted.unwrap_or(false))
+            });
+        }
+        let mut votes = 1;
+        while let Some(answer) = asked.join_next().await {
+            let Ok((other, client, granted)) = answer else {
+                continue;
+            };
+            clients.insert(other, client);
+            votes += usize::from(granted);
+        }
+        votes >= majority
+    }
+}
+
+/// Any time from nothing to `longest`.
+fn random_up_to(longest: Duration) -> Duration {
+    let micros = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
+    let random = Uuid::new_v4().as_u64_pair().1 & 0xffff_ffff;
+    Duration::from_micros(((u128::from(micros) * u128::from(random)) >> 32) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_times_spread_over_the_whole_range() {
+        let times: Vec<_> = (0..200)
+            .map(|_| random_up_to(Duration::from_millis(100)))
+            .collect();
+        assert!(times.iter().all(|time| *time < Duration::from_millis(100)));
+        assert!(times.iter().any(|time| *time < Duration::from_millis(20)));
+        assert!(times.iter().any(|time| *time > Duration::from_millis(80)));
+    }
+}

@@ -1,7 +1,7 @@
 //! AlterPartitionReassignments and ListPartitionReassignments (KIP-455).
 //!
 //! The new replicas are added to the assignment; once all that stay are in sync, the others leave it. That last step is
-//! taken by whatever change of the ISR makes it possible, in [`super::partition_change`].
+//! taken by whatever change of the ISR makes it possible, in the rules of partition changes (`super::partition_change`).
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! The controller: the one writer of the cluster's metadata.
 //!
 //! A request comes as a closure that judges it against the latest image and gives records and a response. The records
-//! of all requests that were waiting become one entry that the controllers agree on ([`quorum`]); agreed on, they go to
+//! of all requests that were waiting become one entry that the controllers agree on (`quorum`); agreed on, they go to
 //! `__cluster_metadata-0` and are replayed into the next image, the image is published to those who follow it, and only
 //! then the responses are released. So what a client was told survives a crash, and is seen by the client's next
 //! request.

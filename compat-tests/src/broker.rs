@@ -9,11 +9,14 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use kafka_protocol::messages::MetadataRequest;
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::node::{JavaOptions, Node};
 use crate::process::free_port;
+use crate::raw::{Connection, topic_name};
 
 /// Which broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -202,6 +205,26 @@ impl Broker {
     #[must_use]
     pub fn bootstrap(&self) -> String {
         self.address().to_string()
+    }
+
+    /// Whether every partition of these topics has a leader in the broker's metadata; Apache Kafka answers
+    /// CreateTopics before that.
+    ///
+    /// # Errors
+    /// When the broker does not answer.
+    pub fn serves<'a>(&self, topics: impl IntoIterator<Item = &'a str>) -> Result<bool> {
+        let topics = topics
+            .into_iter()
+            .map(|name| MetadataRequestTopic::default().with_name(Some(topic_name(name))));
+        let request = MetadataRequest::default()
+            .with_topics(Some(topics.collect()))
+            .with_allow_auto_topic_creation(false);
+        let reply = Connection::open(self.address())?.call(9, &request)?;
+        Ok(!reply.brokers.is_empty()
+            && reply.topics.iter().all(|topic| {
+                let mut partitions = topic.partitions.iter();
+                topic.error_code == 0 && partitions.all(|p| p.error_code == 0 && p.leader_id.0 >= 0)
+            }))
     }
 
     /// The (first) log directory.

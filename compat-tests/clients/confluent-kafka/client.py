@@ -123,6 +123,21 @@ def eventually(holds):
         time.sleep(0.02)
 
 
+def commit(consumer, offset):
+    """Commits once the coordinator has read its partition."""
+
+    def committed():
+        try:
+            consumer.commit(offsets=[offset], asynchronous=False)
+            return True
+        except KafkaException as exception:
+            if exception.args[0].code() not in (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR):
+                raise
+            return False
+
+    eventually(committed)
+
+
 def failure(future):
     """The error code that a future ends with."""
     try:
@@ -197,7 +212,7 @@ def admin(bootstrap, topic):
 
     group = topic + "-group"
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
-    consumer.commit(offsets=[TopicPartition(topic, 0, 7, "note")], asynchronous=False)
+    commit(consumer, TopicPartition(topic, 0, 7, "note"))
     committed = consumer.committed([zero, TopicPartition(topic, 1)], 10)
     assert (committed[0].offset, committed[0].metadata) == (7, "note") and committed[1].offset < 0
     consumer.close()

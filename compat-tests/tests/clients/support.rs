@@ -17,6 +17,9 @@ use serde_json::Value;
 /// How long anything may take that needs no more than a few round trips, on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 
+/// The session of a member that is not meant to be missed.
+pub(crate) const SESSION: Duration = Duration::from_secs(30);
+
 /// A topic or group name that no other test uses.
 pub(crate) fn unique(prefix: &str) -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -173,7 +176,7 @@ impl Member {
     /// A member whose session outlasts the pauses that a busy machine makes.
     #[track_caller]
     pub(crate) fn join(client: Client, broker: &Broker, topic: &str, group: &str) -> Self {
-        Self::join_for_session(client, broker, topic, group, Duration::from_secs(30))
+        Self::join_for_session(client, broker, topic, group, SESSION)
     }
 
     /// A member that the broker misses after `session`.
@@ -336,4 +339,7 @@ pub(crate) fn create_topic(
         args.extend(["--config", config]);
     }
     tool(broker, "topics", &args);
+    eventually(LIMIT, "leaders of the new topic", || {
+        broker.serves([topic]).unwrap_or(false).then_some(())
+    });
 }

@@ -9,10 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use compat_tests::broker::{Broker, BrokerKind, BrokerOptions};
 use compat_tests::raw::Connection;
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
-use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
-use kafka_protocol::messages::{
-    CreateTopicsRequest, DeleteTopicsRequest, MetadataRequest, TopicName,
-};
+use kafka_protocol::messages::{CreateTopicsRequest, DeleteTopicsRequest, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
 /// Heap of Apache Kafka, which its own start script also takes.
@@ -81,7 +78,7 @@ impl Bench {
 
     fn wait_for(&self, topics: &[String]) -> Result<()> {
         let began = Instant::now();
-        while !self.answers(topics)? {
+        while !self.broker.serves(topics.iter().map(String::as_str))? {
             ensure!(
                 began.elapsed() < Duration::from_secs(300),
                 "topics never got leaders"
@@ -89,24 +86,6 @@ impl Bench {
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(())
-    }
-
-    fn answers(&self, topics: &[String]) -> Result<bool> {
-        let names = topics
-            .iter()
-            .map(|name| MetadataRequestTopic::default().with_name(Some(topic_name(name))));
-        let request = MetadataRequest::default()
-            .with_topics(Some(names.collect()))
-            .with_allow_auto_topic_creation(false);
-        let reply = Connection::open(self.address)?.call(9, &request)?;
-        Ok(!reply.brokers.is_empty()
-            && reply.topics.iter().all(|topic| {
-                topic.error_code == 0
-                    && topic
-                        .partitions
-                        .iter()
-                        .all(|p| p.error_code == 0 && p.leader_id.0 >= 0)
-            }))
     }
 
     /// Creates topics with new names and gives the names once they are served.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use compat_tests::broker::BrokerOptions;
 
 use crate::support::{
-    Batch, Member, create_topic, produce, tool, tool_with_input, try_tool, unique,
+    Batch, Member, SESSION, create_topic, produce, tool, tool_with_input, try_tool, unique,
 };
 
 #[test]
@@ -142,7 +142,10 @@ fn kafkas_offsets_formatters_read_consumer_offsets() {
         let member = &data["members"][0];
         assert_eq!(
             (&member["sessionTimeout"], &member["clientHost"]),
-            (&Value::from(6000), &Value::from("/127.0.0.1"))
+            (
+                &Value::from(SESSION.as_millis() as u64),
+                &Value::from("/127.0.0.1")
+            )
         );
         assert_eq!(data["leader"], member["memberId"]);
         assert!(

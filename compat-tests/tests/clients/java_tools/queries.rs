@@ -140,7 +140,7 @@ fn versions(printed: &str) -> BTreeMap<String, String> {
 
 /// The APIs that Highwater serves with Apache Kafka's versions, and the newest of ours where the codec that we build
 /// on does not know Kafka's newest.
-const APIS: [(&str, &str, Option<&str>); 30] = [
+const APIS: [(&str, &str, Option<&str>); 36] = [
     ("Produce(0)", "0 to 13", None),
     ("Fetch(1)", "4 to 18", None),
     ("ListOffsets(2)", "1 to 11", Some("1 to 10")),
@@ -165,10 +165,16 @@ const APIS: [(&str, &str, Option<&str>); 30] = [
     ("DescribeLogDirs(35)", "1 to 5", Some("1 to 4")),
     ("CreatePartitions(37)", "0 to 3", None),
     ("DeleteGroups(42)", "0 to 3", Some("0 to 2")),
+    ("ElectLeaders(43)", "0 to 2", None),
     ("IncrementalAlterConfigs(44)", "0 to 1", None),
+    ("AlterPartitionReassignments(45)", "0 to 1", None),
+    ("ListPartitionReassignments(46)", "0", None),
     ("OffsetDelete(47)", "0", None),
+    ("DescribeQuorum(55)", "0 to 2", None),
+    ("UpdateFeatures(57)", "0 to 2", None),
     ("DescribeCluster(60)", "0 to 2", None),
     ("DescribeProducers(61)", "0", None),
+    ("UnregisterBroker(64)", "0", None),
     ("ListConfigResources(74)", "0 to 1", None),
     ("DescribeTopicPartitions(75)", "0", None),
 ];

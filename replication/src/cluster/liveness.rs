@@ -42,6 +42,8 @@ struct Session {
     last_contact_ms: i64,
     /// When the connection of its last heartbeat ended, if it was not heard of since.
     disconnected_at_ms: Option<i64>,
+    /// Since then nobody listens where it is reached: its process has ended.
+    is_process_gone: bool,
     /// It was fenced for a lost connection and came back: a lost connection proves nothing about it.
     survives_disconnects: bool,
     /// Last metadata offset that it said to have applied, -1 before the first heartbeat.
@@ -108,7 +110,8 @@ impl BrokerLiveness {
             let is_late =
                 |since: i64| grace_ms.is_some_and(|grace| now_ms.saturating_sub(since) > grace);
             let disconnected = session.disconnected_at_ms.take();
-            session.survives_disconnects |= disconnected.is_some_and(is_late);
+            let was_gone = std::mem::take(&mut session.is_process_gone);
+            session.survives_disconnects |= was_gone || disconnected.is_some_and(is_late);
             session.last_contact_ms = session.last_contact_ms.max(now_ms);
             session.metadata_offset = metadata_offset;
         }
@@ -118,6 +121,31 @@ impl BrokerLiveness {
     pub fn on_disconnected(&mut self, id: BrokerId, epoch: BrokerEpoch, now_ms: i64) {
         if let Some(session) = self.session_mut(id, epoch) {
             session.disconnected_at_ms.get_or_insert(now_ms);
+        }
+    }
+
+    /// Brokers in service whose connection ended and that were not heard of since, for somebody to look whether their
+    /// processes are there. Not those who came back before.
+    pub fn suspects(&self, image: &ClusterImage) -> Vec<(BrokerId, BrokerEpoch)> {
+        let is_suspect = |session: &Session| {
+            let is_judged = session.survives_disconnects || session.is_process_gone;
+            session.disconnected_at_ms.is_some() && !is_judged
+        };
+        let sessions = self.sessions.iter();
+        sessions
+            .filter(|(id, session)| {
+                let broker = image.broker(**id);
+                let is_in_service = broker.is_some_and(|b| b.epoch == session.epoch && !b.fenced);
+                is_in_service && is_suspect(session)
+            })
+            .map(|(id, session)| (*id, session.epoch))
+            .collect()
+    }
+
+    /// Nobody listens where a suspect is reached. Without grace it is given up for dead, unless it was heard of since.
+    pub fn on_process_gone(&mut self, id: BrokerId, epoch: BrokerEpoch) {
+        if let Some(session) = self.session_mut(id, epoch) {
+            session.is_process_gone = session.disconnected_at_ms.is_some();
         }
     }
 
@@ -192,6 +220,7 @@ impl BrokerLiveness {
             epoch,
             last_contact_ms: now_ms,
             disconnected_at_ms: None,
+            is_process_gone: false,
             survives_disconnects: false,
             metadata_offset: -1,
             controlled_shutdown_offset: None,
@@ -212,7 +241,7 @@ impl BrokerLiveness {
         }
         match (session.disconnected_at_ms, self.config.disconnect_grace_ms) {
             (Some(since), Some(grace)) if !session.survives_disconnects => {
-                now_ms.saturating_sub(since) > grace
+                session.is_process_gone || now_ms.saturating_sub(since) > grace
             }
             _ => false,
         }

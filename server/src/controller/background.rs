@@ -13,6 +13,7 @@ use highwater_storage::BrokerId;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
+use super::process_probe::processes_gone;
 use super::{BrokerSessions, ControllerError, ControllerHandle, Decision, replication_defaults};
 use crate::config::DynamicConfig;
 
@@ -100,9 +101,9 @@ impl Work {
             self.suspect(&ids);
             if is_suspected {
                 early = early.or_else(|| Some(Instant::now() + grace?));
-            } else {
-                self.clone().fence_silent_brokers().await;
+                self.look_for_suspects().await;
             }
+            self.clone().fence_silent_brokers().await;
         }
     }
 
@@ -115,6 +116,23 @@ impl Work {
         self.sessions.with(epoch, &image, |liveness, now_ms| {
             for broker in gone.iter().filter_map(|id| image.broker(BrokerId(*id))) {
                 liveness.on_disconnected(broker.id, broker.epoch, now_ms);
+            }
+        });
+    }
+
+    /// Looks whether the processes of suspects are there; those whose are not get no grace.
+    async fn look_for_suspects(&self) {
+        let Some(epoch) = self.active_epoch() else {
+            return;
+        };
+        let image = self.controller.image();
+        let suspects = self
+            .sessions
+            .with(epoch, &image, |liveness, _| liveness.suspects(&image));
+        let gone = processes_gone(&image, suspects).await;
+        self.sessions.with(epoch, &image, |liveness, _| {
+            for (id, epoch) in gone {
+                liveness.on_process_gone(id, epoch);
             }
         });
     }

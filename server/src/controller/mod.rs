@@ -13,6 +13,7 @@ mod broker_sessions;
 mod config_rules;
 mod features;
 mod handle;
+mod process_probe;
 mod quorum;
 mod quorum_state;
 mod quorum_view;

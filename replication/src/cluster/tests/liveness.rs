@@ -300,3 +300,42 @@ fn a_broker_whose_connection_ended_is_fenced_early_unless_it_comes_back() {
         Some(one)
     );
 }
+
+#[test]
+fn a_broker_whose_process_is_gone_is_fenced_without_grace() {
+    let image = cluster_of(&[1, 2]);
+    let mut liveness = fresh(&image);
+    let (one, two) = (BrokerId(1), BrokerId(2));
+    let (of_one, of_two) = (epoch(&image, 1), epoch(&image, 2));
+    assert_eq!(liveness.suspects(&image), []);
+    liveness.on_disconnected(one, of_one, 100);
+    liveness.on_disconnected(two, of_two, 100);
+    assert_eq!(liveness.suspects(&image), [(one, of_one), (two, of_two)]);
+    // Heard of before the answer of those who looked.
+    liveness.on_heartbeat(&image, two, of_two, 1, 101);
+    liveness.on_process_gone(one, of_one);
+    liveness.on_process_gone(two, of_two);
+    assert_eq!(liveness.suspects(&image), []);
+    assert_eq!(liveness.expired_broker(&image, 101), Some(one));
+    assert_eq!(liveness.expired_broker(&fence(&image, 1), 101), None);
+
+    // Whoever looked was wrong: from now on only silence counts against it.
+    liveness.on_heartbeat(&image, one, of_one, 1, 102);
+    liveness.on_disconnected(one, of_one, 103);
+    liveness.on_heartbeat(&image, two, of_two, 1, 103);
+    assert_eq!(liveness.suspects(&image), []);
+    assert_eq!(liveness.expired_broker(&image, 102 + SESSION_MS), None);
+}
+
+#[test]
+fn a_process_of_an_earlier_run_that_is_gone_says_nothing_of_this_one() {
+    let image = cluster_of(&[1]);
+    let old = epoch(&image, 1);
+    let mut liveness = fresh(&image);
+    liveness.on_disconnected(BrokerId(1), old, 100);
+    let image = unfence(&super::registration::restart(&image, 1, None), 1);
+    assert_eq!(liveness.suspects(&image), []);
+    liveness.on_registered(BrokerId(1), epoch(&image, 1), 101);
+    liveness.on_process_gone(BrokerId(1), old);
+    assert_eq!(liveness.expired_broker(&image, 101), None);
+}

@@ -6,6 +6,8 @@
 mod disk;
 mod each_cluster;
 mod hand_made;
+mod hand_made_leader;
+mod leader_log;
 mod network;
 mod options;
 mod socket_owner;
@@ -23,6 +25,8 @@ use tempfile::TempDir;
 pub use disk::DataCopy;
 pub use each_cluster::{for_each_cluster, for_each_shared_cluster};
 pub use hand_made::{Follower, HandMadeBroker};
+pub use hand_made_leader::HandMadeLeader;
+pub use leader_log::LeaderLog;
 pub use network::{Link, Network};
 pub use options::{ClusterOptions, Shape};
 pub use view::{PartitionView, Quorum};

@@ -129,19 +129,7 @@ impl Connection {
 
     /// The next reply, or `None` when the broker has closed the connection.
     pub fn read_frame(&mut self) -> Result<Option<Frame>> {
-        let mut length = [0; 4];
-        if !read_or_closed(&mut self.stream, &mut length)? {
-            return Ok(None);
-        }
-        let length = i32::from_be_bytes(length);
-        if !(4..=512 << 20).contains(&length) {
-            bail!("a reply claims {length} bytes");
-        }
-        let mut body = vec![0; length as usize];
-        if !read_or_closed(&mut self.stream, &mut body)? {
-            return Ok(None);
-        }
-        Ok(Some(Frame(Bytes::from(body))))
+        read_frame(&mut self.stream)
     }
 
     fn take_correlation_id(&mut self) -> i32 {
@@ -149,6 +137,23 @@ impl Connection {
         self.next_correlation_id = self.next_correlation_id.wrapping_add(1);
         id
     }
+}
+
+/// The next frame on a stream, or `None` when the peer has closed it.
+pub fn read_frame(stream: &mut TcpStream) -> Result<Option<Frame>> {
+    let mut length = [0; 4];
+    if !read_or_closed(stream, &mut length)? {
+        return Ok(None);
+    }
+    let length = i32::from_be_bytes(length);
+    if !(4..=512 << 20).contains(&length) {
+        bail!("a frame claims {length} bytes");
+    }
+    let mut body = vec![0; length as usize];
+    if !read_or_closed(stream, &mut body)? {
+        return Ok(None);
+    }
+    Ok(Some(Frame(Bytes::from(body))))
 }
 
 /// Fills `out`; `false` when the peer closed or reset the connection first.

@@ -13,7 +13,9 @@ pub use batch::{
     Batch, BatchHeader, Record, batch_headers, batch_ranges, crc32c_of_batch, decode_varint,
     set_crc,
 };
-pub use connection::{Connection, Frame, encode_frame, frame_of, request_header_version};
+pub use connection::{
+    Connection, Frame, encode_frame, frame_of, read_frame, request_header_version,
+};
 pub use requests::{
     fetch_partition, fetch_request, group_id, list_offsets_request, produce_request, s, topic_name,
 };

@@ -13,3 +13,4 @@ mod librdkafka;
 mod mixed;
 mod registration;
 mod support;
+mod truncation;

@@ -96,21 +96,25 @@ pub(crate) fn epochs_of_batches(
     end: i64,
 ) -> Vec<(i64, i32)> {
     let mut connection = cluster.connect(id).unwrap();
-    let mut epochs = Vec::new();
-    let mut next = 0;
     let what = format!("broker {id} serves {topic} up to {end}");
     eventually(Cluster::PATIENCE, &what, || {
-        let data = fetch(&mut connection, topic, next);
-        if data.error_code == code::NONE {
-            for header in batch_headers(&data.records.unwrap_or_default()) {
-                epochs.push((header.base_offset, header.partition_leader_epoch));
-                next = header.last_offset + 1;
+        let mut epochs = Vec::new();
+        let mut next = 0;
+        loop {
+            let data = fetch(&mut connection, topic, next);
+            if data.error_code != code::NONE || data.high_watermark != end {
+                return None;
             }
+            if next >= end {
+                return (next == end).then_some(epochs);
+            }
+            let headers = batch_headers(&data.records.unwrap_or_default());
+            next = headers.last()?.last_offset + 1;
+            let headers = headers.iter();
+            epochs
+                .extend(headers.map(|header| (header.base_offset, header.partition_leader_epoch)));
         }
-        (next >= end && data.high_watermark == end).then_some(())
-    });
-    assert_eq!(next, end, "a batch goes past the end");
-    epochs
+    })
 }
 
 /// As [`fetch`], of a consumer that knows this leader epoch.

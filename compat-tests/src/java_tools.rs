@@ -44,6 +44,10 @@ pub fn main_class(tool: &str) -> Result<&'static str> {
         "producer-perf-test" => "org.apache.kafka.tools.ProducerPerformance",
         "consumer-perf-test" => "org.apache.kafka.tools.ConsumerPerformance",
         "get-offsets" => "org.apache.kafka.tools.GetOffsetShell",
+        "leader-election" => "org.apache.kafka.tools.LeaderElectionCommand",
+        "reassign-partitions" => "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+        "replica-verification" => "org.apache.kafka.tools.ReplicaVerificationTool",
+        "metadata-quorum" => "org.apache.kafka.tools.MetadataQuorumCommand",
         "delete-records" => "org.apache.kafka.tools.DeleteRecordsCommand",
         "log-dirs" => "org.apache.kafka.tools.LogDirsCommand",
         "broker-api-versions" => "org.apache.kafka.tools.BrokerApiVersionsCommand",
@@ -77,6 +81,35 @@ pub fn run(tool: &str, args: &[&str], input: &[u8]) -> Result<ToolRun> {
     let result = jvm.run(class, args, input);
     POOL.give_back(result.is_ok().then_some(jvm));
     result.with_context(|| format!("{tool} {args:?}"))
+}
+
+/// Replaces what differs from run to run by `*`: what follows each `marker` up to the next character that ends a word.
+#[must_use]
+pub fn blank(text: &str, markers: &[&str]) -> String {
+    let mut result = text.to_owned();
+    for marker in markers {
+        let mut parts = result.split(marker);
+        let mut blanked = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let end = part
+                .find(['\t', '\n', ' ', ',', '}', ';'])
+                .unwrap_or(part.len());
+            blanked.push_str(marker);
+            blanked.push('*');
+            blanked.push_str(&part[end..]);
+        }
+        result = blanked;
+    }
+    result
+}
+
+/// A tool's table as rows of words.
+#[must_use]
+pub fn rows(text: &str) -> Vec<Vec<&str>> {
+    text.lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|row| !row.is_empty())
+        .collect()
 }
 
 struct Pool {

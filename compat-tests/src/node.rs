@@ -13,7 +13,7 @@ use crate::process::{ManagedProcess, poll};
 use crate::{apache_kafka, highwater};
 
 /// Limit for a start or a clean stop: generous, since a JVM may share two cores with a build.
-pub(crate) const START_LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const START_LIMIT: Duration = Duration::from_secs(240);
 
 /// How Apache Kafka's JVM is started.
 #[derive(Debug, Clone, Copy)]

@@ -87,6 +87,9 @@ impl ClusterOptions {
             ("broker.heartbeat.interval.ms", "500"),
             ("broker.session.timeout.ms", "6000"),
             ("replica.lag.time.max.ms", "4000"),
+            // A controller that gets no processor for a second or two is not to lose its place.
+            ("controller.quorum.election.timeout.ms", "3000"),
+            ("controller.quorum.fetch.timeout.ms", "6000"),
             // Apache Kafka takes this memory at its start, and the heap is small.
             ("log.cleaner.dedupe.buffer.size", "4194304"),
         ];

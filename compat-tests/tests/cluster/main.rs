@@ -13,4 +13,5 @@ mod librdkafka;
 mod mixed;
 mod registration;
 mod support;
+mod tools;
 mod truncation;

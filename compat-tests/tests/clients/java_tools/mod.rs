@@ -9,33 +9,7 @@ mod queries;
 mod topics;
 
 use compat_tests::broker::Broker;
-
-/// Replaces what differs from run to run: what follows each `marker` up to the next character that ends a word.
-fn blank(text: &str, markers: &[&str]) -> String {
-    let mut result = text.to_owned();
-    for marker in markers {
-        let mut parts = result.split(marker);
-        let mut blanked = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            let end = part
-                .find(['\t', '\n', ' ', ',', '}', ';'])
-                .unwrap_or(part.len());
-            blanked.push_str(marker);
-            blanked.push('*');
-            blanked.push_str(&part[end..]);
-        }
-        result = blanked;
-    }
-    result
-}
-
-/// A tool's table as rows of words.
-fn rows(text: &str) -> Vec<Vec<&str>> {
-    text.lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>())
-        .filter(|row| !row.is_empty())
-        .collect()
-}
+use compat_tests::java_tools::{blank, rows};
 
 /// The first line of what a failing tool printed to either output that names `wanted`.
 #[track_caller]

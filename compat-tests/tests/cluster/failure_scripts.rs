@@ -174,15 +174,18 @@ fn follower_without_a_way_to_its_leader_leaves_the_isr_and_nobody_is_fenced() {
     for_each_cluster(&options, |cluster| {
         healthy(cluster);
         cluster.network().unwrap().cut(1, 2);
+        // A follower that has all that its leader has is in sync however long it is silent.
+        let mut first = cluster.connect(1).unwrap();
+        let reply = produce(&mut first, TOPIC, 1, LONG, one("not on all"));
+        assert_eq!(reply.error_code, code::NONE, "{reply:?}");
         let view = cluster.wait_for_leader_and_isr(TOPIC, 0, 1, &[1, 3]);
         assert!(view.offline.is_empty(), "{view:?}");
         assert_eq!(view.leader_epoch, 0, "{view:?}");
-        let mut first = cluster.connect(1).unwrap();
-        assert_eq!(produce_all(&mut first, TOPIC, "two of three"), 0);
+        assert_eq!(produce_all(&mut first, TOPIC, "two of three"), 1);
         cluster.network().unwrap().heal();
         let view = cluster.wait_for_leader_and_isr(TOPIC, 0, 1, &[1, 2, 3]);
         assert_eq!(view.leader_epoch, 0, "{view:?}");
-        assert_eq!(epochs_of_batches(cluster, 2, TOPIC, 1), [(0, 0)]);
+        assert_eq!(epochs_of_batches(cluster, 2, TOPIC, 2), [(0, 0), (1, 0)]);
     });
 }
 

@@ -171,7 +171,8 @@ pub fn java_classes() -> Result<PathBuf> {
 }
 
 fn rust(sources: &Path) -> Result<PathBuf> {
-    let files = ["Cargo.toml", "Cargo.lock", "src/main.rs"].map(|file| sources.join(file));
+    let files = ["Cargo.toml", "Cargo.lock", "src/main.rs", "src/workload.rs"]
+        .map(|file| sources.join(file));
     // librdkafka takes minutes to build: its build folder stays when only the program changes.
     let build = get_or_install(&keyed("rdkafka-build", &files[1..2])?, |_| Ok(()))?;
     let folder = get_or_install(&keyed("rdkafka", &files)?, |folder| {

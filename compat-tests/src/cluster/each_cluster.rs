@@ -10,6 +10,17 @@ use crate::each_broker::{on_each, report};
 /// One cluster of a test's own at a time: a machine has few cores, and time-outs are short.
 static TURN: Mutex<()> = Mutex::new(());
 
+/// Runs `test` for each selected implementation, with no other cluster of this process beside it.
+///
+/// # Panics
+/// When `test` panicked for one of them.
+pub fn for_each_kind(test: impl Fn(BrokerKind)) {
+    on_each(|kind| {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        report(kind, "", catch_unwind(AssertUnwindSafe(|| test(kind))))
+    });
+}
+
 /// Runs `test` against a fresh cluster of each selected implementation, one test at a time.
 ///
 /// All of them are tried, also after a failure, so that one run tells on which an expectation holds.

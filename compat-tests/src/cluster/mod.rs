@@ -10,6 +10,7 @@ mod hand_made_leader;
 mod leader_log;
 mod network;
 mod options;
+mod small_disk;
 mod socket_owner;
 mod view;
 
@@ -23,12 +24,13 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 pub use disk::DataCopy;
-pub use each_cluster::{for_each_cluster, for_each_shared_cluster};
+pub use each_cluster::{for_each_cluster, for_each_kind, for_each_shared_cluster};
 pub use hand_made::{Follower, HandMadeBroker};
 pub use hand_made_leader::HandMadeLeader;
 pub use leader_log::LeaderLog;
 pub use network::{Link, Network};
 pub use options::{ClusterOptions, Shape};
+pub use small_disk::SmallDisk;
 pub use view::{PartitionView, Quorum};
 
 use crate::broker::BrokerKind;
@@ -47,6 +49,7 @@ pub struct Cluster {
     shape: Shape,
     nodes: BTreeMap<i32, Member>,
     network: Option<Network>,
+    disks: BTreeMap<i32, SmallDisk>,
     // Removed last, when the processes have ended.
     _folder: TempDir,
 }
@@ -102,10 +105,14 @@ impl Cluster {
         });
         let voters = voters.collect::<Vec<_>>().join(",");
         let mut nodes = BTreeMap::new();
+        let mut disks = BTreeMap::new();
         for (id, listeners) in listeners {
             let own = folder.path().join(format!("node-{id}"));
             let data = own.join("data");
             std::fs::create_dir(&own)?;
+            if let Some(mebibytes) = options.disk_mib {
+                disks.insert(id, SmallDisk::mount(&data, mebibytes)?);
+            }
             let mut properties = options.properties.clone();
             let mut set = |key: &str, value: String| properties.insert(key.to_owned(), value);
             set("node.id", id.to_string());
@@ -148,6 +155,7 @@ impl Cluster {
             shape,
             nodes,
             network,
+            disks,
             _folder: folder,
         })
     }
@@ -324,6 +332,15 @@ impl Cluster {
         self.network
             .as_ref()
             .context("the cluster was started without a network between its nodes")
+    }
+
+    /// A node's own small disk.
+    ///
+    /// # Errors
+    /// When the cluster was started without such disks.
+    pub fn disk(&self, id: i32) -> Result<&SmallDisk> {
+        let disk = self.disks.get(&id);
+        disk.with_context(|| format!("node {id} was started without a small disk"))
     }
 
     /// A node's process.

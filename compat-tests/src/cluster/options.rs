@@ -62,6 +62,7 @@ pub struct ClusterOptions {
     pub(super) kinds: BTreeMap<i32, BrokerKind>,
     pub(super) features: BTreeMap<String, i16>,
     pub(super) network: bool,
+    pub(super) disk_mib: Option<u32>,
     pub(super) heap_mib: u32,
     pub(super) quick_start: bool,
 }
@@ -102,6 +103,7 @@ impl ClusterOptions {
             kinds: BTreeMap::new(),
             features: BTreeMap::new(),
             network: false,
+            disk_mib: None,
             heap_mib: 256,
             quick_start: true,
         }
@@ -158,6 +160,13 @@ impl ClusterOptions {
     pub fn for_measurement(mut self, heap_mib: u32) -> Self {
         self.heap_mib = heap_mib;
         self.quick_start = false;
+        self
+    }
+
+    /// Gives each node a [`super::SmallDisk`] of so many MiB, which only root may.
+    #[must_use]
+    pub fn with_small_disks(mut self, mebibytes: u32) -> Self {
+        self.disk_mib = Some(mebibytes);
         self
     }
 

@@ -46,6 +46,10 @@ pub enum Finding {
         /// Where it went.
         to: i64,
     },
+    /// A consumer was where nothing is any more.
+    PositionLost(u32),
+    /// A producer met an answer that its library takes for the end, as a gap in its sequence.
+    ProducerLost(u32, String),
     /// Two values of one producer stand in the opposite order of their sending.
     NonMonotonicSend {
         /// Number of the producer.
@@ -140,6 +144,13 @@ fn gather(history: &[Event], verdict: &mut Verdict) -> Known {
                 }
             }
             Event::Assigned { .. } => {}
+            Event::PositionLost { consumer } => {
+                verdict.findings.insert(Finding::PositionLost(*consumer));
+            }
+            Event::ProducerLost { producer, reason } => {
+                let finding = Finding::ProducerLost(*producer, reason.clone());
+                verdict.findings.insert(finding);
+            }
             Event::Poll { records, .. } => {
                 verdict.polled += records.len();
                 for &Polled {

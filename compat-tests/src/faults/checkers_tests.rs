@@ -231,3 +231,18 @@ fn one_producers_values_stand_in_the_order_of_sending() {
     };
     assert_eq!(found(&history), [order]);
 }
+
+#[test]
+fn what_a_client_library_takes_for_the_end_is_found() {
+    let mut history = good();
+    history.push(Event::PositionLost { consumer: 2 });
+    let reason = "OutOfOrderSequenceNumber".to_owned();
+    history.push(Event::ProducerLost {
+        producer: 1,
+        reason: reason.clone(),
+    });
+    assert_eq!(
+        found(&history),
+        [Finding::PositionLost(2), Finding::ProducerLost(1, reason)]
+    );
+}

@@ -51,6 +51,18 @@ pub enum Event {
         /// Number of the consumer.
         consumer: u32,
     },
+    /// A consumer was told that the broker does not know its position.
+    PositionLost {
+        /// Number of the consumer.
+        consumer: u32,
+    },
+    /// A producer was given up by its library for good.
+    ProducerLost {
+        /// Number of the program that it ran in.
+        producer: u32,
+        /// What the library said.
+        reason: String,
+    },
     /// A consumer got records, in this order.
     Poll {
         /// Number of the consumer.

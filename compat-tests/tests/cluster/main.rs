@@ -6,6 +6,7 @@ mod acks_table;
 mod controller_requests;
 mod elections;
 mod failure_scripts;
+mod faults;
 mod following;
 mod harness;
 mod isr_proposals;

@@ -1,5 +1,7 @@
 //! rdkafka (the Rust client) as a test client; see ../README.md.
 
+mod workload;
+
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -284,6 +286,8 @@ fn main() {
         "consume" => consume(&args[1], &args[2], &args[3..]),
         "member" => member(&args[1], &args[2], &args[3..]),
         "admin" => admin(&args[1], &args[2]),
+        "send-unique" => workload::send_unique(&args[1], &args[2], &args[3..]),
+        "poll-values" => workload::poll_values(&args[1], &args[2], &args[3..]),
         other => panic!("no command {other}"),
     }
 }

@@ -471,8 +471,12 @@ fn earlier_life_of_a_broker_and_a_fenced_broker_do_not_count_as_followers() {
         });
         assert_eq!(cluster.partition(1, TOPIC, 0).unwrap().isr, [1]);
         replica.broker.epoch = new_epoch;
-        assert_eq!(replica.ask().error_code, code::NONE);
-        cluster.wait_for_leader_and_isr(TOPIC, 0, 1, &[1, 101]);
+        // Until the leader has heard that it is unfenced too, fetching gets it nowhere.
+        eventually(Cluster::PATIENCE, "the new life joins the ISR", || {
+            assert_eq!(replica.ask().error_code, code::NONE);
+            let view = cluster.partition(1, TOPIC, 0).unwrap();
+            (view.isr == [1, 101]).then_some(())
+        });
         assert_eq!(latest(cluster), 5);
     });
 }

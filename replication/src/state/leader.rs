@@ -239,6 +239,11 @@ impl LeaderState {
     }
 
     /// The controller answered `proposal`.
+    ///
+    /// That members may leave is taken up with the metadata only, not with the answer, which may
+    /// overtake it: the controller has judged by its `min.insync.replicas`, and may keep those who
+    /// leave as eligible leader replicas (KIP-966) where this leader, with an older and smaller
+    /// one, would commit without them.
     pub fn on_alter_partition_reply(
         &mut self,
         proposal: &IsrProposal,
@@ -255,6 +260,10 @@ impl LeaderState {
                     || altered.partition_epoch < self.partition_epoch
                 {
                     return (ProposalOutcome::Ignored, LeaderEffects::default());
+                }
+                if !self.isr.leaving().is_empty() && altered.partition_epoch > self.partition_epoch
+                {
+                    return (ProposalOutcome::AwaitingMetadata, LeaderEffects::default());
                 }
                 self.isr = IsrState::committed_as(altered.isr);
                 self.partition_epoch = altered.partition_epoch;

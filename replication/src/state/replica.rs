@@ -192,7 +192,9 @@ impl ReplicaState {
 mod tests {
     use super::super::alter_partition::AlteredPartition;
     use super::super::leadership::BrokerStanding;
+    use super::super::replica_progress::{FollowerFetch, UNSPECIFIED_BROKER_EPOCH};
     use super::*;
+    use highwater_storage::BrokerEpoch;
 
     const LOG: LogOffsets = LogOffsets {
         log_start_offset: 0,
@@ -291,19 +293,34 @@ mod tests {
     #[test]
     fn a_leader_that_is_taken_away_keeps_the_partition_epoch_that_it_was_answered() {
         let mut state = replica();
-        let _ = told(&mut state, Some(1), (4, 7));
+        let alone = Leadership {
+            isr: vec![BrokerId(1)],
+            ..leadership(Some(1), 4, 7)
+        };
+        let _ = state.on_leadership(&alone, LOG, &moment());
         let leader = state.as_leader_mut().expect("leads");
+        let fetch = FollowerFetch {
+            replica: BrokerId(2),
+            broker_epoch: UNSPECIFIED_BROKER_EPOCH,
+            fetch_offset: LOG.log_end_offset,
+            log_start_offset: 0,
+        };
         let moment = Moment {
-            now_ms: 1_000,
+            brokers: &|_: BrokerId| {
+                Some(BrokerStanding {
+                    broker_epoch: BrokerEpoch(20),
+                    is_active: true,
+                })
+            },
             ..moment()
         };
-        let _ = leader.on_lag_check(LOG, &moment);
-        let proposal = leader.isr().pending().expect("broker 2 lags").clone();
+        let _ = leader.on_follower_fetch(&fetch, LeaderEpoch(4), LOG.log_end_offset, LOG, &moment);
+        let proposal = leader.isr().pending().expect("broker 2 caught up").clone();
         let altered = AlteredPartition {
             leader: Some(BrokerId(1)),
             leader_epoch: LeaderEpoch(4),
             partition_epoch: PartitionEpoch(8),
-            isr: vec![BrokerId(1)],
+            isr: vec![BrokerId(1), BrokerId(2)],
         };
         let _ = leader.on_alter_partition_reply(&proposal, Ok(altered), LOG, &moment);
         state.on_removed();

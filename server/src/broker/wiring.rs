@@ -199,5 +199,6 @@ pub(super) fn subscribers(
         let groups = Arc::clone(groups);
         Box::new(move |image, delta| groups.on_metadata(image, delta, id))
     };
-    vec![follow_partitions, follow_config, follow_groups]
+    // Configurations first: the default of min.insync.replicas is to be known before a smaller ISR is.
+    vec![follow_config, follow_partitions, follow_groups]
 }

@@ -326,7 +326,9 @@ impl Partition {
                     metrics.failed_isr_updates.add(1);
                     tracing::warn!(%topic_partition, %error, ?outcome, leader_epoch = %proposal.leader_epoch, partition_epoch = %proposal.partition_epoch, ?isr, "the controller refuses a change of in-sync replicas");
                 }
-                (_, None) => {}
+                (outcome, None) => {
+                    tracing::debug!(%topic_partition, ?proposal, ?outcome, "the controller changed in-sync replicas; its metadata is waited for");
+                }
             }
             again = effects.proposal.take();
             effects

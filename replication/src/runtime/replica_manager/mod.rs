@@ -75,21 +75,23 @@ impl ReplicaManager {
         }
     }
 
-    /// Follows a change of the metadata: deletes, creates, changes leaders and configurations.
+    /// Follows a change of the metadata: deletes, creates, changes configurations and leaders.
     pub fn apply(&self, image: &Arc<ClusterImage>, delta: &ClusterDelta, now_ms: i64) {
         let _changes = self.changes.lock();
         self.context.set_image(Arc::clone(image));
         for topic in &delta.deleted_topics {
             self.delete_topic(topic, now_ms);
         }
-        for (id, partitions) in &delta.changed_partitions {
-            if let Some(topic) = image.topic_by_id(*id) {
-                self.host(image, topic, partitions, now_ms);
-            }
-        }
+        // Before the partitions: a leader that heard of a smaller ISR first, and then of a higher
+        // min.insync.replicas, would commit in between what eligible leader replicas do not have.
         for resource in &delta.changed_configs {
             if resource.resource_type == ResourceType::Topic {
                 self.reconfigure(image, &resource.name);
+            }
+        }
+        for (id, partitions) in &delta.changed_partitions {
+            if let Some(topic) = image.topic_by_id(*id) {
+                self.host(image, topic, partitions, now_ms);
             }
         }
         if !delta.changed_brokers.is_empty() {

@@ -60,6 +60,27 @@ async fn with_too_few_in_sync_replicas_acks_all_is_refused_and_acks_one_is_not()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_higher_minimum_that_comes_with_a_smaller_isr_counts_first() {
+    let cluster = Cluster::start();
+    cluster.create_topic(&ALL);
+    cluster.produce_all(B1).await;
+    cluster.until_same_logs(&ALL).await;
+    cluster.isolate(B3);
+    cluster.produce(B1, Acks::Leader).expect("appended");
+    cluster.until("B2 has it", || cluster.log(B2).0 == 2).await;
+    // Time for the fetch that acknowledges it.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    cluster.isolate(B1);
+    cluster.configure_topic("min.insync.replicas", "3");
+    cluster.fence(B3);
+    cluster.heal(B1);
+    assert_eq!(cluster.partition(B1).view().isr, [B1, B2]);
+    assert_eq!(cluster.log(B1).1, 1, "B3 may lead, and lacks the second");
+    cluster.configure_topic("min.insync.replicas", "2");
+    assert_eq!(cluster.log(B1).1, 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deposed_leader_drops_its_tail_without_any_new_write() {
     let cluster = Cluster::start();
     cluster.create_topic(&ALL);

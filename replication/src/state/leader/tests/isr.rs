@@ -57,9 +57,37 @@ fn while_a_shrink_is_pending_the_old_set_holds_the_high_watermark() {
     leading.append(1);
     leading.fetch(B2, 11);
     assert_eq!(leading.high_watermark(), 0);
-    assert_eq!(leading.accept(&proposal), ProposalOutcome::Committed);
+    let outcome = leading.accept(&proposal);
+    assert_eq!(outcome, ProposalOutcome::AwaitingMetadata);
+    assert_eq!(leading.high_watermark(), 0);
+    let _ = leading.told(1, 2, &[B1, B2]);
     assert_eq!(leading.high_watermark(), 11);
     assert_eq!(leading.state.isr().committed(), [B1, B2]);
+}
+
+#[test]
+fn a_member_that_left_is_waited_for_until_min_insync_replicas_is_known_to_be_enough() {
+    let mut leading = Leading::new(ALL, 2, offsets(0, 0));
+    leading.append(10);
+    leading.now_ms += LAG_MAX_MS + 1;
+    leading.fetch(B2, 10);
+    let proposal = leading.lag_check().expect("B3 lags");
+    // The controller knows that it is 3 by now, and keeps B3 as an eligible leader replica.
+    leading.accept(&proposal);
+    assert_eq!(leading.high_watermark(), 0);
+    let (log, config) = (
+        leading.log,
+        LeaderConfig {
+            min_insync_replicas: 3,
+            observers: Vec::new(),
+        },
+    );
+    let _ = with_moment!(leading, |moment| {
+        leading.state.on_config(config, log, &moment)
+    });
+    let _ = leading.told(1, 2, &[B1, B2]);
+    assert_eq!(leading.high_watermark(), 0);
+    assert_eq!(leading.state.isr().pending(), None);
 }
 
 #[test]
@@ -295,6 +323,7 @@ fn an_observer_never_joins_is_not_waited_for_and_leaves() {
     let proposal = leading.lag_check().expect("B3 is an observer now");
     assert_eq!(members(&proposal), [(1, 10), (2, -1)]);
     leading.accept(&proposal);
+    let _ = leading.told(1, 2, &[B1, B2]);
     assert_eq!(leading.fetch(B3, 5), None);
     leading.fetch(B2, 5);
     leading.append(3);

@@ -18,6 +18,8 @@ pub enum Finding {
     LostWrite(Value, Place),
     /// Acknowledged, and not read by anybody at the end; nobody read as far either.
     Unseen(Value, Place),
+    /// Acknowledged without an offset, and not read by anybody at the end.
+    UnseenAnywhere(Value, i32),
     /// At two places, though idempotence was on.
     Duplicate(Value, Place, Place),
     /// Two values at one place.
@@ -100,6 +102,8 @@ impl fmt::Display for Verdict {
 struct Known {
     sent: BTreeSet<Value>,
     acknowledged: BTreeMap<Value, Place>,
+    /// Acknowledged without an offset, and in which partition.
+    acknowledged_somewhere: BTreeMap<Value, i32>,
     certainly_failed: BTreeSet<Value>,
     read: BTreeMap<Value, Place>,
     /// Every place at which somebody saw a value.
@@ -133,9 +137,13 @@ fn gather(history: &[Event], verdict: &mut Verdict) -> Known {
                 ..
             } => {
                 verdict.acknowledged += 1;
-                let place = (*partition, *offset);
-                known.acknowledged.insert(*value, place);
-                see(&mut known, verdict, *value, place);
+                if let Some(offset) = *offset {
+                    let place = (*partition, offset);
+                    known.acknowledged.insert(*value, place);
+                    see(&mut known, verdict, *value, place);
+                } else {
+                    known.acknowledged_somewhere.insert(*value, *partition);
+                }
             }
             Event::Failed { value, certain, .. } => {
                 verdict.failed += 1;
@@ -203,6 +211,15 @@ fn check_writes(known: &Known, verdict: &mut Verdict) {
             } else {
                 Finding::Unseen(value, place)
             });
+    }
+    for (&value, &partition) in &known.acknowledged_somewhere {
+        verdict.checks += 1;
+        let place = known.read.get(&value);
+        if !place.is_some_and(|place| place.0 == partition) {
+            verdict
+                .findings
+                .insert(Finding::UnseenAnywhere(value, partition));
+        }
     }
     for (&value, &place) in known.read.iter().chain(&known.acknowledged) {
         verdict.checks += 2;

@@ -15,7 +15,7 @@ fn acknowledged(producer: u32, value: Value, (partition, offset): Place) -> Even
         producer,
         value,
         partition,
-        offset,
+        offset: Some(offset),
     }
 }
 
@@ -245,4 +245,21 @@ fn what_a_client_library_takes_for_the_end_is_found() {
         found(&history),
         [Finding::PositionLost(2), Finding::ProducerLost(1, reason)]
     );
+}
+
+#[test]
+fn value_acknowledged_without_an_offset_must_be_read_in_its_partition() {
+    let somewhere = |partition| Event::Acknowledged {
+        producer: 1,
+        value: 12,
+        partition,
+        offset: None,
+    };
+    let mut history = good();
+    history.extend([send(1, 12, 0), somewhere(0)]);
+    assert_eq!(found(&history), [Finding::UnseenAnywhere(12, 0)]);
+    history.extend([poll(1, &[((0, 3), 12)]), poll(2, &[((0, 3), 12)])]);
+    assert_eq!(found(&history), []);
+    history.push(somewhere(1));
+    assert_eq!(found(&history), [Finding::UnseenAnywhere(12, 1)]);
 }

@@ -34,8 +34,8 @@ pub enum Event {
         value: Value,
         /// Partition it went to.
         partition: i32,
-        /// Offset it got.
-        offset: i64,
+        /// Offset it got; none when its library takes it for written since a later one was acknowledged.
+        offset: Option<i64>,
     },
     /// The value was given up.
     Failed {

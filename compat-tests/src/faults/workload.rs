@@ -18,6 +18,8 @@ use crate::process::poll;
 
 /// How long a client may take to end, with what it still has to send.
 const END_LIMIT: Duration = Duration::from_secs(240);
+/// What librdkafka says where it was not told an offset: it had no answer for this value and one for a later value.
+const NO_OFFSET: i64 = -1001;
 
 /// What clients there are.
 #[derive(Debug, Clone)]
@@ -241,7 +243,7 @@ impl Line {
                 producer,
                 value,
                 partition,
-                offset,
+                offset: (offset != NO_OFFSET).then_some(offset),
             },
             Self::Failed {
                 failed: (producer, value),
@@ -363,6 +365,7 @@ mod tests {
             r#"{"assigned": true}"#,
             r#"{"send": [1, 4294967296, 0]}"#,
             r#"{"acknowledged": [1, 4294967296, 0, 17]}"#,
+            r#"{"acknowledged": [1, 4294967299, 0, -1001]}"#,
             r#"{"failed": [1, 4294967297], "error": "MessageTimedOut"}"#,
             r#"{"failed": [1, 4294967298], "certain": true, "error": "x"}"#,
             r#"{"polled": [[0, 17, 4294967296], [1, 3, 5]]}"#,
@@ -391,7 +394,13 @@ mod tests {
                     producer: 1,
                     value,
                     partition: 0,
-                    offset: 17
+                    offset: Some(17)
+                },
+                Event::Acknowledged {
+                    producer: 1,
+                    value: value + 3,
+                    partition: 0,
+                    offset: None
                 },
                 Event::Failed {
                     producer: 1,
@@ -415,7 +424,7 @@ mod tests {
             ]
         );
         let progress = Progress {
-            acknowledged: 1,
+            acknowledged: 2,
             polled: 2,
         };
         assert_eq!(heard.progress, progress);

@@ -3,6 +3,7 @@
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use anyhow::Result;
 use bytes::Bytes;
 use compat_tests::cluster::Cluster;
 use compat_tests::process::eventually;
@@ -68,10 +69,15 @@ pub(crate) fn produce_all(connection: &mut Connection, topic: &str, value: &str)
 /// Fetches partition 0 as a consumer, without a session and without waiting.
 #[track_caller]
 pub(crate) fn fetch(connection: &mut Connection, topic: &str, offset: i64) -> PartitionData {
+    try_fetch(connection, topic, offset).unwrap()
+}
+
+/// As [`fetch`], where the connection may end.
+fn try_fetch(connection: &mut Connection, topic: &str, offset: i64) -> Result<PartitionData> {
     let request = fetch_request(topic, vec![fetch_partition(0, offset)]);
-    let mut reply = connection.call(FETCH, &request).unwrap();
+    let mut reply = connection.call(FETCH, &request)?;
     assert_eq!(reply.error_code, code::NONE, "{reply:?}");
-    reply.responses.remove(0).partitions.remove(0)
+    Ok(reply.responses.remove(0).partitions.remove(0))
 }
 
 /// The error code and the offset for one special or real timestamp in partition 0.
@@ -101,7 +107,11 @@ pub(crate) fn epochs_of_batches(
         let mut epochs = Vec::new();
         let mut next = 0;
         loop {
-            let data = fetch(&mut connection, topic, next);
+            // Apache Kafka closes a connection to which it writes what it truncates meanwhile.
+            let Ok(data) = try_fetch(&mut connection, topic, next) else {
+                connection = cluster.connect(id).unwrap();
+                return None;
+            };
             if data.error_code != code::NONE || data.high_watermark != end {
                 return None;
             }

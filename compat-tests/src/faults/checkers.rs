@@ -215,7 +215,7 @@ fn check_writes(known: &Known, verdict: &mut Verdict) {
     for (&value, &partition) in &known.acknowledged_somewhere {
         verdict.checks += 1;
         let place = known.read.get(&value);
-        if !place.is_some_and(|place| place.0 == partition) {
+        if place.is_none_or(|place| place.0 != partition) {
             verdict
                 .findings
                 .insert(Finding::UnseenAnywhere(value, partition));

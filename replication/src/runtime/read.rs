@@ -149,7 +149,12 @@ impl Partition {
             }
             PositionVerdict::OutOfRange => return Err(self.out_of_range(request.fetch_offset)),
         }
-        let upper_bound = self.upper_bound(request.isolation);
+        // Not beyond the offsets that the answer tells.
+        let upper_bound = match request.isolation {
+            ReadIsolation::LogEnd => log.log_end_offset(),
+            ReadIsolation::HighWatermark => result.high_watermark,
+            ReadIsolation::LastStable => result.last_stable_offset,
+        };
         let wants_any = request.max_bytes > 0 || request.at_least_one_batch;
         if request.fetch_offset < upper_bound && wants_any {
             result.records = self.read_records(request, upper_bound)?;
@@ -223,8 +228,9 @@ impl Partition {
         query: OffsetQuery,
         isolation: ReadIsolation,
         current_leader_epoch: Option<LeaderEpoch>,
+        leader_only: bool,
     ) -> Result<Option<TimestampedOffset>, PartitionError> {
-        let view = self.check_readable(current_leader_epoch, true)?;
+        let view = self.check_readable(current_leader_epoch, leader_only)?;
         let log = self.log();
         let upper_bound = self.upper_bound(isolation);
         let check_available = || self.check_end_available(&view, isolation);

@@ -23,6 +23,8 @@ const EARLIEST_LOCAL: i64 = -4;
 const LATEST_TIERED: i64 = -5;
 
 const CONSUMER_REPLICA_ID: i32 = -1;
+/// A consumer that may ask followers too.
+const DEBUGGING_REPLICA_ID: i32 = -2;
 const READ_COMMITTED: i8 = 1;
 /// The first version whose answer has a leader epoch.
 const LEADER_EPOCH_FROM: i16 = 4;
@@ -117,9 +119,10 @@ fn look_up(
         (CONSUMER_REPLICA_ID, _) => ReadIsolation::HighWatermark,
         _ => ReadIsolation::LogEnd,
     };
+    let leader_only = request.replica_id.0 != DEBUGGING_REPLICA_ID;
     let found = match query {
-        Some(query) => partition.list_offset(query, isolation, epoch),
-        None => partition.check_leader(epoch).map(|()| None),
+        Some(query) => partition.list_offset(query, isolation, epoch, leader_only),
+        None => partition.check_served(epoch, leader_only).map(|()| None),
     };
     let found = found.map_err(|error| match error.error_code() {
         ResponseError::OffsetNotAvailable if ctx.api_version < OFFSET_NOT_AVAILABLE_FROM => {

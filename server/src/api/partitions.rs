@@ -63,6 +63,11 @@ pub(super) fn by_id(
             let topic = image
                 .topic_by_id(TopicId(id))
                 .ok_or(ResponseError::UnknownTopicId)?;
-            by_name(broker, &topic.name, index)
+            let partition = by_name(broker, &topic.name, index)?;
+            // The image follows what is hosted: the name may be another topic's already.
+            let is_the_topic = partition.topic_id() == TopicId(id);
+            is_the_topic
+                .then_some(partition)
+                .ok_or(ResponseError::UnknownTopicId)
         })
 }

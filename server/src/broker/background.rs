@@ -12,7 +12,6 @@ use tokio::time::{MissedTickBehavior, interval_at, timeout};
 
 use super::now_ms;
 use crate::config::BrokerConfig;
-use crate::controller::ControllerHandle;
 
 /// How often files of closed and deleted logs are looked through, and segments that were rolled are forced to disk.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(5);
@@ -28,11 +27,7 @@ pub(super) struct Background {
 
 impl Background {
     /// Begins all periodic work, at the intervals of the configuration at start. Must run inside a tokio runtime.
-    pub(super) fn start(
-        replicas: &Arc<ReplicaManager>,
-        controller: &ControllerHandle,
-        config: &BrokerConfig,
-    ) -> Self {
+    pub(super) fn start(replicas: &Arc<ReplicaManager>, config: &BrokerConfig) -> Self {
         let mut background = Background {
             logs: Arc::clone(replicas.logs()),
             stop: watch::Sender::new(false),
@@ -87,10 +82,10 @@ impl Background {
             HOUSEKEEPING_INTERVAL,
             HOUSEKEEPING_INTERVAL,
             {
-                let (replicas, controller) = (Arc::clone(replicas), controller.clone());
+                let replicas = Arc::clone(replicas);
                 move || {
                     if replicas.offline_count() > 0 {
-                        replicas.reopen_offline(&controller.image(), now_ms());
+                        replicas.reopen_offline(now_ms());
                     }
                 }
             },

@@ -180,11 +180,7 @@ impl RunningBroker {
             .membership
             .insert(Membership::enter(parts, self.metadata.controller()).await?);
         membership.until_running().await?;
-        self.background = Some(Background::start(
-            &broker.replicas,
-            &broker.controller,
-            current,
-        ));
+        self.background = Some(Background::start(&broker.replicas, current));
         self.server
             .start_listeners(ListenerKind::Broker, &self.broker);
         Ok(())

@@ -115,6 +115,8 @@ impl BrokerConfig {
             connection_setup_timeout: millis(self.socket_connection_setup_timeout_ms),
             socket_receive_buffer_bytes: usize::try_from(self.replica_socket_receive_buffer_bytes)
                 .ok(),
+            // The first batch comes whatever its size; it would be refused again and again.
+            max_response_bytes: i32::MAX as usize,
             ..ClientConfig::named(StrBytes::from_string(format!(
                 "broker-{}-fetcher",
                 self.node_id

@@ -19,7 +19,7 @@ use super::{AppendInfo, AppendOrigin, Log, Writer};
 
 impl Log {
     /// Appends one batch as the partition's leader: checks it, gives it offsets and `leader_epoch`, and writes it
-    /// as it came otherwise.
+    /// as it came otherwise. The caller flushes if [`AppendInfo::is_flush_due`], outside of its locks.
     ///
     /// # Errors
     /// Nothing was written, and what was there before can still be read.
@@ -86,10 +86,8 @@ impl Log {
             offset_of_max_timestamp: header.last_offset(),
             size_bytes: batch.size_in_bytes(),
             records_count: i64::from(header.records_count),
+            is_flush_due,
         };
-        if is_flush_due {
-            self.flush_below(header.next_offset())?;
-        }
         Ok(info)
     }
 
@@ -254,6 +252,7 @@ impl Log {
             offset_of_max_timestamp: -1,
             size_bytes: 0,
             records_count: 0,
+            is_flush_due: false,
         }
     }
 }

@@ -40,6 +40,8 @@ pub struct AppendInfo {
     pub size_bytes: usize,
     /// How many records were written.
     pub records_count: i64,
+    /// `flush.messages` is reached: to be flushed before the append is acknowledged.
+    pub is_flush_due: bool,
 }
 
 /// Whole batches from one segment: a slice of the map, not a copy.

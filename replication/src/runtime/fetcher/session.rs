@@ -13,6 +13,8 @@ pub(super) type Key = (TopicId, i32);
 
 /// The first epoch of a session's incremental fetches; 0 opens one.
 const FIRST_EPOCH: i32 = 1;
+/// The epoch of a fetch outside of any session.
+const NO_SESSION_EPOCH: i32 = -1;
 
 /// A partition that is to be fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +43,7 @@ struct Told {
 pub(super) struct FetchSession {
     /// 0 for none.
     id: i32,
-    /// The epoch of the next fetch; 0 to open a session, closing the one of `id`.
+    /// The epoch of the next fetch; 0 to open a session and -1 for a fetch without one, both closing the one of `id`.
     next_epoch: i32,
     told: BTreeMap<Key, Told>,
     /// Counts the fetches.
@@ -64,7 +66,7 @@ impl FetchSession {
         &mut self,
         wanted: impl IntoIterator<Item = Wanted<'a>>,
     ) -> SessionRequest {
-        if self.next_epoch == 0 {
+        if self.next_epoch < FIRST_EPOCH {
             self.told.clear();
         }
         self.round += 1;
@@ -153,6 +155,12 @@ impl FetchSession {
     /// the session and opens another.
     pub(super) fn on_no_response(&mut self) {
         self.next_epoch = 0;
+    }
+
+    /// The fetch was given up, which may happen again and again. The leader does not know, and would keep a session for
+    /// each that opens one: none is opened before one is answered.
+    pub(super) fn on_given_up(&mut self) {
+        self.next_epoch = NO_SESSION_EPOCH;
     }
 }
 
@@ -277,6 +285,19 @@ mod tests {
         session.on_response(8);
         let request = session.next(vec![partition(0, 6)]);
         assert_eq!(summary(&request), (8, 1, vec![0], vec![]));
+    }
+
+    #[test]
+    fn after_fetches_that_were_given_up_a_session_is_opened_once_one_is_answered() {
+        let mut session = session();
+        for _ in 0..2 {
+            session.on_given_up();
+            let request = session.next(vec![partition(0, 5)]);
+            assert_eq!(summary(&request), (7, -1, vec![0], vec![]));
+        }
+        session.on_response(0);
+        let request = session.next(vec![partition(0, 5)]);
+        assert_eq!(summary(&request), (0, 0, vec![0], vec![]));
     }
 
     #[test]

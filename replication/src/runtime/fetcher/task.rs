@@ -86,7 +86,7 @@ impl Fetcher {
                 Outcome::Failed(error) => self.on_failure(error).await,
                 Outcome::GivenUp => {
                     self.endpoint.disconnect();
-                    self.session.on_no_response();
+                    self.session.on_given_up();
                 }
             }
         }
@@ -200,10 +200,11 @@ impl Fetcher {
         let now_ms = self.context.now_ms();
         let next = self.followed.with_started(|started| {
             started
-                .filter_map(|(_, state)| match state.backed_off_until_ms() {
+                .filter(|(_, state)| !state.is_failed())
+                .map(|(_, state)| match state.backed_off_until_ms() {
+                    Some(until_ms) if until_ms > now_ms => until_ms,
                     // Ready, but throttled.
-                    None if !state.is_failed() => Some(now_ms + THROTTLE_REST_MS),
-                    until_ms => until_ms,
+                    _ => now_ms + THROTTLE_REST_MS,
                 })
                 .min()
         });

@@ -191,7 +191,7 @@ impl LeaderEndpoint for Leader {
         let epoch = Some(current_leader_epoch);
         let found = self
             .partition
-            .list_offset(query, ReadIsolation::LogEnd, epoch);
+            .list_offset(query, ReadIsolation::LogEnd, epoch, true);
         Box::pin(async move {
             Ok(found
                 .map(|found| found.expect("the ends are known").offset)

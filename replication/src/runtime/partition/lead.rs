@@ -42,7 +42,8 @@ impl Partition {
     ///
     /// # Errors
     /// Not the leader; too few in-sync replicas for `acks=all`; whatever the log refuses. Nothing
-    /// is written then.
+    /// is written then. If the flush fails that `flush.messages` asks for, the records are in the
+    /// log, as for Kafka: whether they last is unknown.
     pub fn append_as_leader(
         self: &Arc<Self>,
         records: &Bytes,
@@ -77,6 +78,8 @@ impl Partition {
         origin: AppendOrigin,
         now_ms: i64,
     ) -> Result<Appended, PartitionError> {
+        // Before the lock, which a replica that follows may hold while it cuts its log.
+        self.check_leader(leader_epoch)?;
         let (info, high_watermark, led_since, is_committed) = {
             let role = self.role.lock();
             let leader = self.leader_of(&role)?;
@@ -110,6 +113,9 @@ impl Partition {
         }
         let required_offset = info.last_offset + 1;
         self.log_end_watch.advance(required_offset);
+        if info.is_flush_due {
+            self.log.flush_below(required_offset)?;
+        }
         let commit = (acks == Acks::All && !is_committed)
             .then(|| CommitWait::new(Arc::clone(self), led_since, required_offset));
         Ok(Appended { info, commit })

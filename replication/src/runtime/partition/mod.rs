@@ -361,6 +361,18 @@ impl Partition {
         self.check_readable(requested_epoch, true).map(drop)
     }
 
+    /// As [`check_leader`](Self::check_leader), but a follower may serve the request too unless `leader_only`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_served(
+        &self,
+        requested_epoch: Option<LeaderEpoch>,
+        leader_only: bool,
+    ) -> Result<(), PartitionError> {
+        self.check_readable(requested_epoch, leader_only).map(drop)
+    }
+
     /// Judges the leader epoch that a request names, and that this broker may serve it.
     pub(super) fn check_readable(
         &self,

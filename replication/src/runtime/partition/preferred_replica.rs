@@ -19,6 +19,8 @@ impl Partition {
         if selector == ReplicaSelector::Leader || client_rack.is_empty() {
             return None;
         }
+        // Before the lock, which a replica that follows may hold while it cuts its log.
+        self.check_leader(None).ok()?;
         let image = self.context.image();
         let role = self.role.lock();
         let leader = role.replica.as_leader()?;

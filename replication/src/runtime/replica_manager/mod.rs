@@ -101,9 +101,11 @@ impl ReplicaManager {
         }
     }
 
-    /// Tries once more to open the partitions that had no space on the disk.
-    pub fn reopen_offline(&self, image: &ClusterImage, now_ms: i64) {
+    /// Tries once more to open the partitions that had no space on the disk, as the metadata has them that was
+    /// followed last.
+    pub fn reopen_offline(&self, now_ms: i64) {
         let _changes = self.changes.lock();
+        let image = self.context.image();
         let waiting: Vec<(TopicId, BTreeSet<i32>)> = {
             let hosted = self.hosted.read();
             let topics = hosted.by_id.values();
@@ -116,7 +118,7 @@ impl ReplicaManager {
             .filter(|(_, partitions)| !partitions.is_empty())
         {
             if let Some(topic) = image.topic_by_id(*id) {
-                self.host(image, topic, partitions, now_ms);
+                self.host(&image, topic, partitions, now_ms);
             }
         }
     }

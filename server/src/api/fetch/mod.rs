@@ -33,8 +33,6 @@ const TOPIC_IDS_FROM: i16 = 13;
 const RACK_ID_FROM: i16 = 11;
 /// The first version with the state of the replica that fetches in a field of its own.
 const REPLICA_STATE_FROM: i16 = 15;
-/// The replica id of a consumer.
-const CONSUMER_REPLICA_ID: i32 = -1;
 /// The wire's `read_committed`.
 const READ_COMMITTED: i8 = 1;
 
@@ -191,9 +189,10 @@ fn reader(request: &FetchRequest, version: i16) -> Reader {
 
 fn isolation(replica_id: i32, level: i8) -> ReadIsolation {
     match replica_id {
-        CONSUMER_REPLICA_ID if level == READ_COMMITTED => ReadIsolation::LastStable,
-        CONSUMER_REPLICA_ID => ReadIsolation::HighWatermark,
-        _ => ReadIsolation::LogEnd,
+        0.. => ReadIsolation::LogEnd,
+        // Also the debugging consumer (-2): only replicas see what is not committed.
+        _ if level == READ_COMMITTED => ReadIsolation::LastStable,
+        _ => ReadIsolation::HighWatermark,
     }
 }
 
@@ -261,4 +260,19 @@ fn refuse_session(ctx: &RequestContext, error: SessionError) -> ResponseBody {
     };
     ctx.count_error(error);
     ctx.encode(&FetchResponse::default().with_error_code(error.code()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_replicas_see_what_is_not_committed() {
+        assert_eq!(isolation(0, READ_COMMITTED), ReadIsolation::LogEnd);
+        for consumer in [-1, -2, i32::MIN] {
+            assert_eq!(isolation(consumer, 0), ReadIsolation::HighWatermark);
+            let committed = isolation(consumer, READ_COMMITTED);
+            assert_eq!(committed, ReadIsolation::LastStable);
+        }
+    }
 }

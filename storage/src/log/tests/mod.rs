@@ -106,7 +106,11 @@ pub(super) fn batch(first: i64, count: i64) -> Bytes {
 pub(super) fn append(log: &Log, records: &Bytes) -> Result<AppendInfo, AppendError> {
     let info = log.append_as_leader(records, LeaderEpoch(0), AppendOrigin::Client, NOW_MS);
     log.set_high_watermark(log.log_end_offset());
-    info
+    let info = info?;
+    if info.is_flush_due {
+        log.flush_below(info.last_offset + 1)?;
+    }
+    Ok(info)
 }
 
 /// Offsets and values of all records in whole batches.

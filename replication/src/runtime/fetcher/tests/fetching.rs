@@ -129,7 +129,7 @@ async fn an_addition_gives_a_parked_fetch_up() {
     let requests = pair.leader.requests.lock();
     assert_eq!(
         (requests[1].session_epoch, requests[1].partitions.len()),
-        (0, 1)
+        (-1, 1)
     );
 }
 

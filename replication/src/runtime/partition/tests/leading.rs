@@ -289,7 +289,7 @@ fn the_latest_offset_is_not_available_until_the_new_leader_knows_what_is_committ
     let list = |query, isolation| {
         fixture
             .partition
-            .list_offset(query, isolation, None)
+            .list_offset(query, isolation, None, true)
             .map(|found| found.map(|found| found.offset))
     };
     for query in [OffsetQuery::Latest, OffsetQuery::AtTimestamp(NOW_MS + 1)] {
@@ -338,9 +338,12 @@ fn a_leader_whose_session_has_expired_appends_nothing() {
         ));
     }
     assert!(matches!(
-        fixture
-            .partition
-            .list_offset(OffsetQuery::Latest, ReadIsolation::HighWatermark, None),
+        fixture.partition.list_offset(
+            OffsetQuery::Latest,
+            ReadIsolation::HighWatermark,
+            None,
+            true
+        ),
         Err(PartitionError::NotLeader { .. })
     ));
     fixture.context.set_session_expired(false);

@@ -231,7 +231,7 @@ impl LeaderEndpoint for Link {
             let index = partition.topic_partition.partition;
             Ok(self.leader(partition.topic_id, index).and_then(|leader| {
                 let epoch = Some(current_leader_epoch);
-                let found = leader.list_offset(query, ReadIsolation::LogEnd, epoch);
+                let found = leader.list_offset(query, ReadIsolation::LogEnd, epoch, true);
                 let found = found.map_err(|_| LeaderError::NotLeaderOrFollower)?;
                 Ok(found.expect("the ends are known").offset)
             }))

@@ -109,6 +109,7 @@ impl AlterPartitionQueue {
 
     /// Sends what is queued, for ever; what fails is sent again. Ends when it is dropped.
     pub async fn run(&self, channel: Arc<dyn AlterPartitionChannel>) {
+        let mut failures: u64 = 0;
         loop {
             let batch = std::mem::take(&mut *self.waiting.lock());
             if batch.is_empty() {
@@ -118,12 +119,19 @@ impl AlterPartitionQueue {
             let request = batch.values().map(Waiting::to_request).collect();
             match channel.alter_partitions(request).await {
                 Ok(answers) => {
+                    failures = 0;
                     if self.on_answers(batch, answers) {
                         tokio::time::sleep(RETRY_BACKOFF).await;
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, partitions = batch.len(), "the controller does not answer a change of in-sync replicas, trying again");
+                    failures += 1;
+                    let partitions = batch.len();
+                    if failures == 1 {
+                        tracing::warn!(%error, partitions, "the controller does not answer a change of in-sync replicas, trying again");
+                    } else {
+                        tracing::debug!(%error, partitions, failures, "the controller does not answer a change of in-sync replicas");
+                    }
                     self.put_back(batch.into_values());
                     tokio::time::sleep(RETRY_BACKOFF).await;
                 }

@@ -13,7 +13,11 @@ mod task;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use highwater_storage::{BrokerId, LeaderEpoch, StorageError, TopicId};
 use parking_lot::Mutex;
@@ -26,6 +30,9 @@ use self::task::Fetcher;
 use super::context::ReplicaContext;
 use super::leader_endpoint::LeaderEndpointFactory;
 use super::partition::Partition;
+
+/// How long a fetcher rests that has panicked.
+const REST_AFTER_PANIC: Duration = Duration::from_secs(1);
 
 /// Told when a partition's log cannot be written any more. May block.
 pub type StorageErrorHandler = Arc<dyn Fn(Arc<Partition>, StorageError) + Send + Sync>;
@@ -142,16 +149,19 @@ impl ReplicaFetcherManager {
 
     fn spawn(&self, fetchers: &mut Fetchers, id: FetcherId, followed: Arc<FollowedPartitions>) {
         let (leader, number) = id;
-        let fetcher = Fetcher::new(
-            leader,
-            Arc::clone(&self.context),
-            self.endpoints.endpoint(leader, number),
-            Arc::clone(&followed),
-            Arc::clone(&self.on_storage_error),
-        );
+        let endpoint = self.endpoints.endpoint(leader, number);
+        let fetcher = {
+            let (context, followed) = (Arc::clone(&self.context), Arc::clone(&followed));
+            let on_storage_error = Arc::clone(&self.on_storage_error);
+            move || {
+                let (context, endpoint) = (Arc::clone(&context), Arc::clone(&endpoint));
+                let (followed, on_error) = (Arc::clone(&followed), Arc::clone(&on_storage_error));
+                Fetcher::new(leader, context, endpoint, followed, on_error)
+            }
+        };
         // Those that have ended by themselves.
         while fetchers.tasks.try_join_next().is_some() {}
-        fetchers.tasks.spawn_on(fetcher.run(), &self.runtime);
+        fetchers.tasks.spawn_on(run(fetcher), &self.runtime);
         fetchers.running.insert(id, followed);
     }
 
@@ -167,6 +177,21 @@ impl ReplicaFetcherManager {
             .wrapping_mul(31)
             .wrapping_add(topic_partition.partition.unsigned_abs());
         hash as usize % count
+    }
+}
+
+/// Runs a fetcher to its end. One that panics is begun anew, for it may have many partitions; the panic hook has told why.
+async fn run(fetcher: impl Fn() -> Fetcher) {
+    loop {
+        let mut running = Box::pin(fetcher().run());
+        let end = poll_fn(|cx| {
+            let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx)));
+            polled.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
+        });
+        if end.await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(REST_AFTER_PANIC).await;
     }
 }
 

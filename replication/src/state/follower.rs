@@ -204,7 +204,9 @@ impl FollowerState {
         self.lag
     }
 
-    /// The leader answered a fetch that was sent at `sent`.
+    /// The leader answered a fetch that was sent at `sent`. An answer to any other position than the
+    /// present one is dropped, be it only that the last epoch was another one: since then the log
+    /// was cut and has come back to the same offset.
     pub fn on_fetch_answer(
         &self,
         sent: FetchPosition,
@@ -212,10 +214,7 @@ impl FollowerState {
         log: &impl FollowerLog,
         now_ms: i64,
     ) -> FollowerStep {
-        let is_ours = sent.fetch_offset == self.position.fetch_offset
-            && sent.leader_epoch == self.position.leader_epoch
-            && self.is_ready(now_ms);
-        if !is_ours {
+        if sent != self.position || !self.is_ready(now_ms) {
             return FollowerStep::Drop;
         }
         match answer {

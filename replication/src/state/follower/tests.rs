@@ -108,6 +108,21 @@ fn an_answer_to_another_leader_epoch_is_dropped() {
 }
 
 #[test]
+fn an_answer_from_before_the_log_came_back_to_the_offset_is_dropped() {
+    let state = follower();
+    let sent = FetchPosition {
+        last_fetched_epoch: Some(LeaderEpoch(0)),
+        ..state.position()
+    };
+    let diverging = FetchAnswer::Diverging(EpochEnd {
+        epoch: LeaderEpoch(0),
+        end_offset: 1,
+    });
+    let step = state.on_fetch_answer(sent, diverging, &log(), 0);
+    assert_eq!(step, FollowerStep::Drop);
+}
+
+#[test]
 fn an_answer_while_it_rests_or_has_failed_is_dropped() {
     let mut state = follower();
     state.on_back_off(100);

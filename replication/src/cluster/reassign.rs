@@ -136,10 +136,15 @@ fn cancel<'a>(
         .target_replicas(replicas.clone())
         .target_removing(Vec::new())
         .target_adding(Vec::new());
-    // With nobody in sync before, or somebody eligible, it is as if those that were being added had left.
-    let is_clean = !isr.is_empty()
-        || partition.isr.is_empty()
-        || !without_added(&partition.eligible_leader_replicas).is_empty();
+    // Somebody who may be elected has to stay, if there is anybody: it is as if those that were being added had left.
+    let (elr, last_known) = (
+        &partition.eligible_leader_replicas,
+        &partition.last_known_elr,
+    );
+    let is_clean = match (partition.isr.is_empty(), elr.is_empty()) {
+        (true, true) => last_known.is_empty() || !without_added(last_known).is_empty(),
+        _ => !isr.is_empty() || !without_added(elr).is_empty(),
+    };
     if is_clean {
         return Ok(builder.target_isr(isr));
     }

@@ -164,6 +164,33 @@ fn cancelling_while_nobody_leads_leaves_who_is_eligible() {
 }
 
 #[test]
+fn cancelling_while_only_an_added_replica_is_eligible_is_refused() {
+    let image = with_replicas(&cluster_of(&[1, 2, 4, 5]), "t", &[&[1, 2]], &[]);
+    let (image, _) = reassign(&image, Some(&[4, 5]));
+    let image = set_isr(&image, &[1, 2, 4]);
+    let eligible = fence(&fence(&fence(&image, 1), 2), 4);
+    assert_eq!((state(&eligible).0, state(&eligible).1), (vec![], vec![4]));
+    // The same when it is only the last leader, since it stopped uncleanly.
+    let topic_id = image.topic("t").expect("the topic").id.0;
+    let change = super::super::records::PartitionChangeRecord {
+        partition_id: 0,
+        topic_id,
+        eligible_leader_replicas: Some(Vec::new()),
+        ..Default::default()
+    };
+    let last_known = apply(&eligible, &[change.into()]);
+    assert_eq!(state(&last_known).2, [4]);
+    for image in [eligible, last_known] {
+        let (same, result) = reassign(&image, None);
+        assert!(
+            matches!(result, Err(ClusterError::InvalidReplicaAssignment(_))),
+            "{result:?}"
+        );
+        assert_eq!(same, image);
+    }
+}
+
+#[test]
 fn a_target_must_be_possible() {
     let image = cluster();
     let refused = |replicas: &[i32]| {

@@ -99,6 +99,23 @@ impl StorageError {
             _ => false,
         }
     }
+
+    /// Whether the disk does not do what it must, so that no log can be kept there. A full disk is not meant, nor a
+    /// process that is out of descriptors or memory: there the next try may work.
+    pub fn is_disk_failure(&self) -> bool {
+        let Self::Io { source, .. } = self else {
+            return false;
+        };
+        let is_out_of_descriptors = source.raw_os_error().is_some_and(|code| {
+            let errno = rustix::io::Errno::from_raw_os_error(code);
+            errno == rustix::io::Errno::MFILE || errno == rustix::io::Errno::NFILE
+        });
+        let may_work_again = matches!(
+            source.kind(),
+            io::ErrorKind::Interrupted | io::ErrorKind::OutOfMemory
+        );
+        !(self.is_storage_full() || is_out_of_descriptors || may_work_again)
+    }
 }
 
 /// One record of a refused batch (`record_errors` of Produce v8+).
@@ -197,4 +214,30 @@ pub enum ReadError {
     /// KAFKA_STORAGE_ERROR.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn only_what_another_try_does_not_mend_is_a_failure_of_the_disk() {
+        for (errno, fails) in [
+            (Errno::IO, true),
+            (Errno::ROFS, true),
+            (Errno::NOENT, true),
+            (Errno::NOSPC, false),
+            (Errno::DQUOT, false),
+            (Errno::MFILE, false),
+            (Errno::NFILE, false),
+            (Errno::INTR, false),
+            (Errno::NOMEM, false),
+        ] {
+            let error = StorageError::io("append to", "x", errno);
+            assert_eq!(error.is_disk_failure(), fails, "{errno}");
+        }
+        assert!(!StorageError::corrupt("x", "odd").is_disk_failure());
+    }
 }

@@ -4,6 +4,7 @@
 
 mod acks_table;
 mod controller_requests;
+mod disks;
 mod elections;
 mod failure_scripts;
 mod faults;
@@ -12,6 +13,7 @@ mod harness;
 mod isr_proposals;
 mod librdkafka;
 mod mixed;
+mod quorum;
 mod registration;
 mod support;
 mod tools;

@@ -33,9 +33,6 @@ pub fn assign_replicas_to_dirs(
     assignments: &[DirectoryAssignment],
 ) -> Result<(Vec<MetadataRecord>, Vec<EntryResult>), ClusterError> {
     check_broker_epoch(image, broker_id, broker_epoch)?;
-    let online: &[Uuid] = image
-        .broker(broker_id)
-        .map_or(&[], |broker| &broker.log_dirs);
     let mut records = Vec::new();
     // A partition that is there twice: the later one is judged on what the earlier one made.
     let mut after: BTreeMap<(TopicId, i32), PartitionImage> = BTreeMap::new();
@@ -65,7 +62,7 @@ pub fn assign_replicas_to_dirs(
         let mut builder =
             PartitionChangeBuilder::new(image, &rules, assignment.partition, partition)
                 .target_directory(broker_id, assignment.directory);
-        if !online.contains(&assignment.directory) {
+        if !image.is_directory_online(broker_id, assignment.directory) {
             builder = builder.election_of_topic().departing(broker_id);
         }
         if let Some(record) = builder.build() {

@@ -4,8 +4,8 @@ use highwater_storage::types::{BrokerId, LeaderEpoch, PartitionEpoch};
 use uuid::Uuid;
 
 use super::apply::ApplyError;
+use super::directories::UNASSIGNED_DIRECTORY;
 use super::image::PartitionImage;
-use super::placement::UNASSIGNED_DIRECTORY;
 use super::records::{NO_LEADER, NO_LEADER_CHANGE, PartitionChangeRecord};
 
 impl PartitionImage {

@@ -15,6 +15,7 @@ pub mod create_partitions;
 pub mod create_topics;
 pub mod delete_topics;
 pub mod delta;
+pub mod directories;
 pub mod elect_leaders;
 pub mod error;
 pub mod features;

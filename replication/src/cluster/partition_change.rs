@@ -9,15 +9,11 @@ use std::collections::BTreeSet;
 use highwater_storage::types::BrokerId;
 use uuid::Uuid;
 
+use super::directories::LOST_DIRECTORY;
 use super::image::{BrokerRegistration, ClusterImage, PartitionImage};
-use super::placement::{UNASSIGNED_DIRECTORY, default_directory};
+use super::placement::default_directory;
 use super::records::{NO_LEADER, NO_LEADER_CHANGE, PartitionChangeRecord};
 use super::topic_rules::TopicRules;
-
-/// The log directory of a replica whose directory is lost.
-const LOST_DIRECTORY: Uuid = Uuid::from_u128(1);
-/// The log directory of a replica of a broker that had no directory ids.
-const MIGRATING_DIRECTORY: Uuid = Uuid::from_u128(2);
 
 /// Which replica shall lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -318,17 +314,14 @@ impl<'a> PartitionChangeBuilder<'a> {
         may_serve && self.has_online_directory(broker)
     }
 
+    /// A replica that was lost counts as being where it is told to be now: it is the same log. One that comes up in
+    /// another directory than it lay in may be an empty one, and counts as being there only afterwards.
     fn has_online_directory(&self, broker: BrokerId) -> bool {
-        let Some(registration) = self.image.broker(broker) else {
-            return false;
+        let directory = match self.partition.directory_of(broker) {
+            LOST_DIRECTORY => self.target_directory_of(broker),
+            directory => directory,
         };
-        match self.partition.directory_of(broker) {
-            UNASSIGNED_DIRECTORY | MIGRATING_DIRECTORY => true,
-            LOST_DIRECTORY => false,
-            directory => {
-                registration.log_dirs.is_empty() || registration.log_dirs.contains(&directory)
-            }
-        }
+        self.image.is_directory_online(broker, directory)
     }
 
     /// A replica that is gone must not be taken for an in-sync one when it is added again, empty.

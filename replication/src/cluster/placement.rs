@@ -3,13 +3,11 @@
 use highwater_storage::types::BrokerId;
 use uuid::Uuid;
 
+use super::directories::UNASSIGNED_DIRECTORY;
 use super::error::ClusterError;
 use super::image::{BrokerRegistration, ClusterImage, PartitionImage};
 use super::racks::Racks;
 use highwater_storage::types::{LeaderEpoch, PartitionEpoch};
-
-/// The log directory of a replica whose broker has not said where it lies (KIP-858).
-pub(super) const UNASSIGNED_DIRECTORY: Uuid = Uuid::nil();
 
 /// Where new partitions of one topic go.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use highwater_storage::{BrokerEpoch, BrokerId};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::alter_partition::AlterPartitionQueue;
@@ -30,6 +30,8 @@ pub struct ReplicaContext {
     metrics: ReplicationMetrics,
     leader_throttle: Throttle,
     follower_throttle: Throttle,
+    /// Something may have changed in where replicas lie, or whether they can be used there.
+    places: Notify,
 }
 
 impl ReplicaContext {
@@ -47,6 +49,7 @@ impl ReplicaContext {
             metrics: ReplicationMetrics::default(),
             leader_throttle: Throttle::default(),
             follower_throttle: Throttle::default(),
+            places: Notify::new(),
         }
     }
 
@@ -78,7 +81,8 @@ impl ReplicaContext {
     }
 
     /// Says whether the controller has not confirmed this broker's session for so long that others
-    /// may lead its partitions by now. Appends and look-ups of the latest offset are refused then.
+    /// may lead its partitions by now. As leader of a partition with followers it refuses then what
+    /// it would answer for alone: appends without `acks=all`, and look-ups of the latest offset.
     pub fn set_session_expired(&self, expired: bool) {
         self.session_expired.store(expired, Ordering::Release);
     }
@@ -134,6 +138,17 @@ impl ReplicaContext {
     /// Bounds what throttled followers on this broker fetch as long as they are not in sync.
     pub(super) fn follower_throttle(&self) -> &Throttle {
         &self.follower_throttle
+    }
+
+    /// Has the [assignments of replicas to directories](super::replica_manager::ReplicaManager::wanted_assignments)
+    /// looked at again.
+    pub(super) fn on_places_changed(&self) {
+        self.places.notify_one();
+    }
+
+    /// Waits until where replicas lie may have changed since the last call.
+    pub async fn places_changed(&self) {
+        self.places.notified().await;
     }
 
     /// A clock in ms that never goes back, whatever happens to the time of day.

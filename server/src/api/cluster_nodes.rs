@@ -82,7 +82,7 @@ pub(super) fn reachable(nodes: &[Node]) -> HashSet<BrokerId> {
         .collect()
 }
 
-/// Replicas whose broker is gone or fenced.
+/// Replicas whose broker is gone or fenced, or whose log directory has failed.
 pub(super) fn offline_replicas(
     image: &ClusterImage,
     partition: &PartitionImage,
@@ -91,6 +91,7 @@ pub(super) fn offline_replicas(
         image
             .broker(*id)
             .is_some_and(|registration| !registration.fenced)
+            && image.has_online_directory(*id, partition)
     };
     partition
         .replicas

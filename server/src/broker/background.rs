@@ -78,7 +78,7 @@ impl Background {
             },
         );
         background.every(
-            "opening of partitions that had no space",
+            "partitions that had no space",
             HOUSEKEEPING_INTERVAL,
             HOUSEKEEPING_INTERVAL,
             {
@@ -87,6 +87,7 @@ impl Background {
                     if replicas.offline_count() > 0 {
                         replicas.reopen_offline(now_ms());
                     }
+                    replicas.look_for_space();
                 }
             },
         );

@@ -13,6 +13,7 @@ use super::wiring::BrokerRegistration;
 use crate::config::BrokerConfig;
 use crate::controller::Controller;
 use crate::peer::alter_partition::PeerAlterPartition;
+use crate::peer::directory_assignments::tell_directories;
 use crate::peer::leader_endpoint::PeerEndpoints;
 use crate::peer::lifecycle::{BrokerLifecycle, LifecycleEnded};
 
@@ -76,6 +77,11 @@ impl Membership {
             .start(peers(broker, config), &Handle::current());
         let channel = broker.controllers.channel("heartbeat", session_timeout / 2);
         tasks.spawn(Arc::clone(&lifecycle).run(registration.request, channel, handle, Vec::new));
+        tasks.spawn(tell_directories(
+            Arc::clone(&broker.replicas),
+            broker.controller.clone(),
+            broker.controllers.channel("directories", session_timeout),
+        ));
         lifecycle.set_ready_to_unfence();
         Ok(Self {
             lifecycle,

@@ -106,7 +106,10 @@ impl RunningBroker {
         let directory_id = directory_ids.first().map_or_else(Uuid::nil, |id| id.0);
         let metadata = MetadataSource::start(replica, &current, own, directory_id)?;
         let controller = metadata.handle().clone();
+        let log_dirs = logs.log_dirs().into_iter().map(|dir| dir.path);
+        let ids = log_dirs.zip(directory_ids.iter().map(|id| id.0)).collect();
         let replicas = ReplicaManager::new(id, logs, current.topic_defaults.clone());
+        replicas.set_directory_ids(ids);
         replicas.configure(current.replication());
         let local = Arc::new(LocalController::new(Arc::clone(&network_metrics)));
         let channels = ControllerChannels::new(

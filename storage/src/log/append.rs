@@ -22,8 +22,20 @@ impl Log {
     /// as it came otherwise. The caller flushes if [`AppendInfo::is_flush_due`], outside of its locks.
     ///
     /// # Errors
-    /// Nothing was written, and what was there before can still be read.
+    /// Nothing was written, and what was there before can still be read; but when the disk failed, the log is offline
+    /// from then on, see [`Log::failure`].
     pub fn append_as_leader(
+        &self,
+        records: &Bytes,
+        leader_epoch: LeaderEpoch,
+        origin: AppendOrigin,
+        now_ms: i64,
+    ) -> Result<AppendInfo, AppendError> {
+        self.append_produced(records, leader_epoch, origin, now_ms)
+            .inspect_err(|error| self.on_append_error(error))
+    }
+
+    fn append_produced(
         &self,
         records: &Bytes,
         leader_epoch: LeaderEpoch,
@@ -96,8 +108,27 @@ impl Log {
     ///
     /// # Errors
     /// [`AppendError::UnexpectedOffset`] when the batches do not continue the log. What precedes a bad batch may
-    /// have been written.
+    /// have been written. When the disk failed, the log is offline from then on, see [`Log::failure`].
     pub fn append_as_follower(
+        &self,
+        records: &Bytes,
+        leader_epoch: LeaderEpoch,
+        now_ms: i64,
+    ) -> Result<AppendInfo, AppendError> {
+        self.append_replicated(records, leader_epoch, now_ms)
+            .inspect_err(|error| self.on_append_error(error))
+    }
+
+    /// A log whose disk fails is worth nothing: what it takes may be lost, and another replica has to take over.
+    fn on_append_error(&self, error: &AppendError) {
+        if let AppendError::Storage(error) = error
+            && error.is_disk_failure()
+        {
+            self.set_failed(error.clone());
+        }
+    }
+
+    fn append_replicated(
         &self,
         records: &Bytes,
         leader_epoch: LeaderEpoch,

@@ -92,12 +92,8 @@ impl Log {
             }
             Err(SyncError::Failed(error)) => {
                 let error = failed(error);
-                tracing::error!(
-                    topic_partition = %self.topic_partition, %error, recovery_point = self.recovery_point(),
-                    "flush failed, what was written may be lost: the log is offline until a restart"
-                );
-                // The first failure is the one that counts.
-                let _ = self.failure.set(error.clone());
+                tracing::error!(topic_partition = %self.topic_partition, %error, "flush failed, what was written may be lost");
+                self.set_failed(error.clone());
                 error
             }
         };

@@ -264,9 +264,15 @@ impl Log {
         self.failure.get()
     }
 
-    /// Takes the log offline until the next start: it cannot be written as it must be. The first reason is kept.
+    /// Takes the log offline until the next start: it cannot be written as it must be. The first reason is kept, and
+    /// told to whom [`LogManager::watch_failures`](crate::LogManager::watch_failures) knows.
     pub fn set_failed(&self, reason: StorageError) {
-        let _ = self.failure.set(reason);
+        let topic_partition = &self.topic_partition;
+        let text = reason.to_string();
+        if self.failure.set(reason).is_ok() {
+            tracing::error!(%topic_partition, error = text, recovery_point = self.recovery_point(), "the log is offline until a restart");
+            self.log_dir.on_log_failure(topic_partition);
+        }
     }
 
     fn check_open(&self) -> Result<(), StorageError> {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
@@ -15,6 +16,7 @@ use crate::checkpoint::{
 use crate::errors::StorageError;
 use crate::mapped_file::SyncError;
 use crate::segment::Segment;
+use crate::types::TopicPartition;
 
 const LOCK_FILE: &str = ".lock";
 
@@ -22,6 +24,16 @@ const LOCK_FILE: &str = ".lock";
 pub(crate) trait Disk: fmt::Debug + Send + Sync {
     /// Forces a segment's log and indexes to disk.
     fn sync(&self, segment: &Segment) -> Result<(), SyncError>;
+}
+
+/// Who is told that a log has failed. It is called while locks of the log may be held, so it must not wait.
+#[derive(Clone)]
+pub(super) struct FailureListener(pub(super) Arc<dyn Fn(&TopicPartition) + Send + Sync>);
+
+impl fmt::Debug for FailureListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FailureListener")
+    }
 }
 
 /// The disk as the operating system gives it.
@@ -56,6 +68,7 @@ pub(crate) struct LogDir {
     waiting: Mutex<Vec<Waiting>>,
     /// The disk was full at the last try: files that wait to be unlinked go at once.
     is_full: AtomicBool,
+    failure_listener: OnceLock<FailureListener>,
 }
 
 /// A file or directory that is to be removed.
@@ -91,11 +104,24 @@ impl LogDir {
             cleaner_offsets: OffsetCheckpoint::open(path, CLEANER_OFFSET_CHECKPOINT),
             waiting: Mutex::new(Vec::new()),
             is_full: AtomicBool::new(false),
+            failure_listener: OnceLock::new(),
         })
     }
 
     pub(crate) fn disk(&self) -> &dyn Disk {
         &*self.disk
+    }
+
+    /// From now on `listener` is told of logs that fail; only the first one is.
+    pub(super) fn watch_failures(&self, listener: FailureListener) {
+        let _ = self.failure_listener.set(listener);
+    }
+
+    /// A log in this directory has failed.
+    pub(crate) fn on_log_failure(&self, topic_partition: &TopicPartition) {
+        if let Some(FailureListener(listener)) = self.failure_listener.get() {
+            listener(topic_partition);
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -23,6 +23,7 @@ use crate::types::{TopicId, TopicPartition};
 pub use crate::checkpoint::MetaProperties;
 #[cfg(test)]
 pub(crate) use log_dir::Disk;
+use log_dir::FailureListener;
 pub(crate) use log_dir::LogDir;
 use names::{DirName, Fate, parse_dir_name, unique_dir_name};
 
@@ -133,6 +134,14 @@ impl LogManager {
                 }
             })
             .collect()
+    }
+
+    /// Has `listener` told of every log that fails from now on ([`Log::failure`]), once; only the first call does
+    /// anything. It is called while the log is locked, so it must not wait.
+    pub fn watch_failures(&self, listener: Arc<dyn Fn(&TopicPartition) + Send + Sync>) {
+        for log_dir in &self.dirs {
+            log_dir.watch_failures(FailureListener(Arc::clone(&listener)));
+        }
     }
 
     /// Puts back the marks of a clean stop that were found, for a start that ends after logs were opened and before
@@ -338,12 +347,30 @@ impl LogManager {
                 return self.open_log(log_dir, topic_partition, &dir, config, now_ms);
             }
         }
-        let index = self.next_dir.fetch_add(1, Ordering::Relaxed) % self.dirs.len().max(1);
-        let log_dir = self
-            .dirs
-            .get(index)
-            .ok_or_else(|| StorageError::UnknownPartition(topic_partition.clone()))?;
-        let dir = log_dir.path().join(&name);
+        // Where the turn is, or where there is space and a disk that works.
+        let first = self.next_dir.fetch_add(1, Ordering::Relaxed);
+        let mut error = StorageError::UnknownPartition(topic_partition.clone());
+        for turn in 0..self.dirs.len() {
+            let log_dir = &self.dirs[first.wrapping_add(turn) % self.dirs.len()];
+            match self.create_in(log_dir, topic_partition, config.clone(), now_ms) {
+                Ok(log) => return Ok(log),
+                Err(failed) => {
+                    tracing::error!(%topic_partition, log_dir = %log_dir.path().display(), error = %failed, "a log cannot be made there");
+                    error = failed;
+                }
+            }
+        }
+        Err(error)
+    }
+
+    fn create_in(
+        &self,
+        log_dir: &Arc<LogDir>,
+        topic_partition: &TopicPartition,
+        config: LogConfig,
+        now_ms: i64,
+    ) -> Result<Log, StorageError> {
+        let dir = log_dir.path().join(topic_partition.to_string());
         // A new partition must not begin where an old one of the same name did.
         forget_checkpoints(log_dir, topic_partition)?;
         std::fs::create_dir(&dir).map_err(|error| StorageError::io("create", &dir, error))?;

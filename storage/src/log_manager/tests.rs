@@ -224,6 +224,59 @@ fn one_bad_partition_takes_only_itself_offline() {
 }
 
 #[test]
+fn a_log_that_cannot_be_written_fails_by_itself_and_is_told_once() {
+    let dirs = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+    let logs = open(&[dirs[0].path(), dirs[1].path()]);
+    let told: Arc<Mutex<Vec<TopicPartition>>> = Arc::default();
+    let listener = Arc::clone(&told);
+    logs.watch_failures(Arc::new(move |topic_partition| {
+        listener.lock().push(topic_partition.clone());
+    }));
+    let config = LogConfig {
+        segment_bytes: 200,
+        ..LogConfig::default()
+    };
+    let [one, other] = [0, 1].map(|partition| {
+        logs.get_or_create(&tp("t", partition), None, config.clone(), NOW_MS)
+            .expect("created")
+    });
+    assert_ne!(one.log_dir(), other.log_dir());
+    append(&one);
+    // The next file cannot be made.
+    std::fs::rename(one.dir(), dirs[1].path().join("gone")).expect("renamed");
+    let mut builder = RecordBatchBuilder::new();
+    builder.append(NOW_MS, Some(b"k"), Some(&[7; 50]));
+    let batch = builder.build().expect("a batch");
+    let epoch = LeaderEpoch(0);
+    let mut errors = (0..9).filter_map(|_| {
+        one.append_as_leader(&batch, epoch, AppendOrigin::Client, NOW_MS)
+            .err()
+    });
+    assert!(errors.next().is_some(), "the directory is gone");
+    assert!(one.failure().is_some());
+    let again = one.append_as_follower(&batch, epoch, NOW_MS);
+    assert!(again.is_err(), "for good");
+    assert_eq!(*told.lock(), [tp("t", 0)]);
+    (0..9).for_each(|_| append(&other));
+    assert!(other.failure().is_none());
+}
+
+#[test]
+fn a_new_log_goes_where_one_can_be_made() {
+    let dirs = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+    let logs = open(&[dirs[0].path(), dirs[1].path()]);
+    let gone = dirs[1].path().join("gone");
+    std::fs::rename(dirs[0].path(), &gone).expect("renamed");
+    for partition in 0..3 {
+        let log = create(&logs, &tp("t", partition));
+        assert_eq!(log.log_dir(), dirs[1].path());
+    }
+    std::fs::rename(&gone, dirs[0].path()).expect("renamed");
+    let places = [3, 4].map(|partition| create(&logs, &tp("t", partition)).log_dir());
+    assert_ne!(places[0], places[1], "in turn again");
+}
+
+#[test]
 fn a_log_that_failed_is_offline_and_leaves_no_clean_mark() {
     let dir = tempfile::tempdir().expect("a directory");
     let disk = crate::log::tests::FaultyDisk::default();

@@ -230,8 +230,8 @@ impl Fetcher {
                 self.go_on_at_log_end(answered);
                 self.back_off(answered);
             }
-            FollowError::Storage(error) if error.is_storage_full() => {
-                tracing::error!(%topic_partition, %error, "no space to follow, trying again");
+            FollowError::Storage(error @ StorageError::Io { .. }) if !error.is_disk_failure() => {
+                tracing::error!(%topic_partition, %error, "cannot follow for now, trying again");
                 self.go_on_at_log_end(answered);
                 self.back_off(answered);
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use highwater_storage::{AppendInfo, AppendOrigin, BrokerId, LeaderEpoch};
+use highwater_storage::{AppendError, AppendInfo, AppendOrigin, BrokerId, LeaderEpoch};
 
 use super::{Partition, PartitionView, Role, RoleView};
 use crate::runtime::commit_wait::CommitWait;
@@ -83,7 +83,12 @@ impl Partition {
         let (info, high_watermark, led_since, is_committed) = {
             let role = self.role.lock();
             let leader = self.leader_of(&role)?;
-            if self.context.is_session_expired() {
+            // What all in-sync replicas have is safe whoever leads by now: they follow another leader then, and this
+            // append is not committed. What this broker answers for alone might be lost.
+            if acks != Acks::All
+                && !leader.followers().is_empty()
+                && self.context.is_session_expired()
+            {
                 return Err(self.view.load().not_leader());
             }
             check_leader_epoch(leader.leader_epoch(), leader_epoch)?;
@@ -94,7 +99,8 @@ impl Partition {
                 });
             }
             let epoch = leader.leader_epoch();
-            let info = self.log.append_as_leader(records, epoch, origin, now_ms)?;
+            let appended = self.log.append_as_leader(records, epoch, origin, now_ms);
+            let info = appended.inspect_err(|error| self.on_append_error(error))?;
             let next = if leader.followers().is_empty() {
                 leader.on_append(self.offsets(), &Moment::IRRELEVANT)
             } else {
@@ -119,6 +125,19 @@ impl Partition {
         let commit = (acks == Acks::All && !is_committed)
             .then(|| CommitWait::new(Arc::clone(self), led_since, required_offset));
         Ok(Appended { info, commit })
+    }
+
+    /// A leader that cannot append for want of space lets another one lead, see
+    /// [`wanted_assignments`](crate::runtime::replica_manager::ReplicaManager::wanted_assignments).
+    fn on_append_error(&self, error: &AppendError) {
+        let AppendError::Storage(error) = error else {
+            return;
+        };
+        if error.is_storage_full() && !self.is_out_of_space.swap(true, Ordering::Relaxed) {
+            let topic_partition = &self.topic_partition;
+            tracing::warn!(%topic_partition, %error, "no space to lead: another in-sync replica shall, if there is one");
+            self.context.on_places_changed();
+        }
     }
 
     /// Where an `acks=all` produce stands that ends before `required_offset` and was appended in

@@ -46,6 +46,8 @@ pub struct Partition {
     /// Whether this replica is throttled as leader, and as follower.
     is_leader_throttled: AtomicBool,
     is_follower_throttled: AtomicBool,
+    /// As leader, it found the disk full.
+    is_out_of_space: AtomicBool,
 }
 
 /// What the role lock guards.
@@ -175,6 +177,7 @@ impl Partition {
             low_watermark_watch: Arc::default(),
             is_leader_throttled: AtomicBool::new(false),
             is_follower_throttled: AtomicBool::new(false),
+            is_out_of_space: AtomicBool::new(false),
         };
         partition.set_throttled(settings);
         partition
@@ -205,6 +208,16 @@ impl Partition {
     /// Its log.
     pub fn log(&self) -> &Arc<Log> {
         &self.log
+    }
+
+    /// Whether it found the disk full as leader, and has not heard of space since.
+    pub(super) fn is_out_of_space(&self) -> bool {
+        self.is_out_of_space.load(Ordering::Relaxed)
+    }
+
+    /// There is space on the disk again.
+    pub(super) fn on_space(&self) {
+        self.is_out_of_space.store(false, Ordering::Relaxed);
     }
 
     /// What it is, as of now.
@@ -300,7 +313,15 @@ impl Partition {
                 if is_new_epoch {
                     let topic_partition = &self.topic_partition;
                     let log_end_offset = offsets.log_end_offset;
-                    tracing::info!(%topic_partition, %leader_epoch, ?leader, log_end_offset, high_watermark = offsets.high_watermark, was_leader, "following");
+                    let high_watermark = offsets.high_watermark;
+                    match leader {
+                        Some(leader) => {
+                            tracing::info!(%topic_partition, %leader_epoch, %leader, log_end_offset, high_watermark, was_leader, "following");
+                        }
+                        None => {
+                            tracing::warn!(%topic_partition, %leader_epoch, isr = ?next.isr, log_end_offset, high_watermark, was_leader, "nobody leads: no replica that has all that is committed can");
+                        }
+                    }
                 }
                 let change = if is_new_epoch {
                     restart
@@ -388,9 +409,16 @@ impl Partition {
         }
     }
 
-    /// Refuses what another leader may answer otherwise by now.
+    /// Refuses what another leader may answer otherwise by now, if there can be another.
     pub(super) fn check_session(&self, view: &PartitionView) -> Result<(), PartitionError> {
-        if self.context.is_session_expired() {
+        let has_followers = matches!(
+            view.role,
+            RoleView::Leader {
+                has_followers: true,
+                ..
+            }
+        );
+        if has_followers && self.context.is_session_expired() {
             return Err(view.not_leader());
         }
         Ok(())

@@ -80,6 +80,15 @@ impl HostedTopic {
         }
     }
 
+    /// The replica with an open log, also when the log has failed since.
+    pub(super) fn hosted(&self, partition: i32) -> Option<Arc<Partition>> {
+        let index = usize::try_from(partition).ok()?;
+        match self.replicas.get(index)? {
+            Replica::Online(partition) => Some(Arc::clone(partition)),
+            Replica::Elsewhere | Replica::Offline { .. } => None,
+        }
+    }
+
     pub(super) fn waiting_for_space(&self) -> BTreeSet<i32> {
         let waits = |replica: &Replica| {
             matches!(

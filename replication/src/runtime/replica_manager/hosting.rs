@@ -75,6 +75,7 @@ impl ReplicaManager {
             .replicas
             .resize(topic.partitions.len(), Replica::Elsewhere);
         let settings = self.topic_settings(image, &topic.name);
+        let mut is_place_unknown = false;
         for index in partitions {
             let at = usize::try_from(*index).ok();
             let slot = at.and_then(|at| hosted.replicas.get_mut(at));
@@ -82,6 +83,7 @@ impl ReplicaManager {
                 continue;
             };
             if partition.replicas.contains(&self.local_broker()) {
+                is_place_unknown |= !self.is_place_known(partition);
                 let leadership = Leadership::from(&**partition);
                 self.take_role(topic, *index, slot, leadership, &settings, now_ms);
             } else if let Replica::Online(gone) = std::mem::replace(slot, Replica::Elsewhere) {
@@ -89,6 +91,9 @@ impl ReplicaManager {
             }
         }
         self.hosted.write().insert(hosted);
+        if is_place_unknown {
+            self.context.on_places_changed();
+        }
     }
 
     /// Gives the replica in `slot` its role, and opens its log first if need be.
@@ -130,6 +135,7 @@ impl ReplicaManager {
                     reason: error.to_string().into(),
                     may_open_later: full,
                 };
+                self.context.on_places_changed();
             }
         }
     }
@@ -182,7 +188,7 @@ impl ReplicaManager {
         }
     }
 
-    fn unfollow(&self, topic_id: TopicId, partition: i32) {
+    pub(super) fn unfollow(&self, topic_id: TopicId, partition: i32) {
         if let Some(fetchers) = self.fetchers.get() {
             fetchers.unfollow(topic_id, partition);
         }
@@ -191,11 +197,8 @@ impl ReplicaManager {
     /// The log of a follower cannot be written: the replica is offline until the next start.
     pub(super) fn on_log_failure(&self, partition: &Arc<Partition>, error: StorageError) {
         let _changes = self.changes.lock();
-        let topic_partition = partition.topic_partition();
-        tracing::error!(%topic_partition, %error, "partition is offline");
         partition.log().set_failed(error);
-        self.unfollow(partition.topic_id(), topic_partition.partition);
-        partition.resign();
+        self.retire_failed(partition);
     }
 }
 

@@ -1,15 +1,18 @@
 //! The partitions that this broker hosts, kept as the cluster's metadata says.
 
+mod directories;
 mod hosted;
 mod hosting;
 mod replicating;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use highwater_storage::{BrokerId, LogManager, TopicId};
 use parking_lot::{Mutex, RwLock};
+use uuid::Uuid;
 
 use self::hosted::Hosted;
 use super::context::ReplicaContext;
@@ -35,6 +38,7 @@ pub struct ReplicaManager {
     /// Once there is a way to other brokers.
     fetchers: OnceLock<ReplicaFetcherManager>,
     tasks: Mutex<replicating::Tasks>,
+    directory_ids: OnceLock<BTreeMap<PathBuf, Uuid>>,
 }
 
 impl ReplicaManager {
@@ -49,6 +53,7 @@ impl ReplicaManager {
             changes: Mutex::new(()),
             fetchers: OnceLock::new(),
             tasks: Mutex::default(),
+            directory_ids: OnceLock::new(),
         }
     }
 

@@ -58,6 +58,7 @@ impl ReplicaManager {
             runtime,
         );
         tasks.spawn_on(watch_lag(Arc::downgrade(self)), runtime);
+        tasks.spawn_on(self.watch_log_failures(), runtime);
         // What the metadata said before there was a way to other brokers.
         for partition in self.partitions() {
             self.follow_leader_of(&partition);

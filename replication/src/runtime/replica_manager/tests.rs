@@ -37,6 +37,7 @@ use crate::state::follower::LeaderError;
 use crate::state::replica_progress::{FollowerFetch, UNSPECIFIED_BROKER_EPOCH};
 use crate::state::truncation::EpochEnd;
 
+mod directories;
 mod network;
 mod replicating;
 mod throttling;

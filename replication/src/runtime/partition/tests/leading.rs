@@ -328,26 +328,42 @@ fn a_coordinator_appends_in_its_own_epoch_only() {
 }
 
 #[test]
-fn a_leader_whose_session_has_expired_appends_nothing() {
-    let fixture = Fixture::leading(1, &[B1]);
+fn a_leader_whose_session_has_expired_answers_for_nothing_alone() {
+    let fixture = Fixture::leading(1, ALL);
     fixture.context.set_session_expired(true);
-    for acks in [Acks::None, Acks::Leader, Acks::All] {
+    for acks in [Acks::None, Acks::Leader] {
         assert!(matches!(
             fixture.append(1, acks),
             Err(PartitionError::NotLeader { .. })
         ));
     }
-    assert!(matches!(
+    let latest = |fixture: &Fixture| {
         fixture.partition.list_offset(
             OffsetQuery::Latest,
             ReadIsolation::HighWatermark,
             None,
-            true
-        ),
+            true,
+        )
+    };
+    assert!(matches!(
+        latest(&fixture),
         Err(PartitionError::NotLeader { .. })
     ));
+    // It is committed only if the in-sync replicas follow this leader still.
+    let appended = fixture.append(1, Acks::All).expect("appended");
+    assert!(appended.commit.is_some(), "not by itself");
     fixture.context.set_session_expired(false);
-    assert!(fixture.append(1, Acks::All).is_ok());
+    assert!(fixture.append(1, Acks::Leader).is_ok());
+
+    // Nobody else can lead what has one replica.
+    let fixture = Fixture::new(1);
+    fixture.become_as(Leadership {
+        replicas: vec![B1],
+        ..leadership(Some(B1), 1, 1, &[B1])
+    });
+    fixture.context.set_session_expired(true);
+    assert!(fixture.append(1, Acks::Leader).is_ok());
+    assert!(latest(&fixture).is_ok());
 }
 
 #[tokio::test]

@@ -1,0 +1,282 @@
+//! Brokers with several log directories, one of which fails or is full: others take over what lies in it, and nothing
+//! that was acknowledged is lost.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use compat_tests::cluster::{Cluster, ClusterOptions, for_each_cluster};
+use compat_tests::process::eventually;
+use compat_tests::raw::{Connection, code};
+use tempfile::TempDir;
+
+use crate::support::{LONG, epochs_of_batches, one, produce, produce_all};
+
+/// A batch of about this many bytes.
+const BATCH_BYTES: usize = 60_000;
+/// What is free beside the ballast in the small directory, and the ballast.
+const ROOM: &str = "12m";
+const BALLAST_BYTES: usize = 6 << 20;
+
+/// The two log directories of one broker, the second of which may be a file system of its own.
+struct TwoDirectories {
+    folder: TempDir,
+    is_mounted: bool,
+}
+
+impl TwoDirectories {
+    fn new() -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("compat-disks-")
+            .tempdir()
+            .unwrap();
+        std::fs::create_dir(folder.path().join("second")).unwrap();
+        Self {
+            folder,
+            is_mounted: false,
+        }
+    }
+
+    /// With the second one on a small disk; `None` where the tests may not mount one.
+    fn with_small_disk() -> Option<Self> {
+        let mut directories = Self::new();
+        let status = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={ROOM}"), "tmpfs"])
+            .arg(directories.second())
+            .status();
+        directories.is_mounted = status.is_ok_and(|status| status.success());
+        if !directories.is_mounted {
+            eprintln!("skipped: these tests may not mount a tmpfs");
+            return None;
+        }
+        std::fs::create_dir(directories.second().join("logs")).unwrap();
+        Some(directories)
+    }
+
+    fn second(&self) -> PathBuf {
+        self.folder.path().join("second")
+    }
+
+    /// Where the partitions of the second directory lie.
+    fn logs(&self) -> PathBuf {
+        match self.is_mounted {
+            true => self.second().join("logs"),
+            false => self.second(),
+        }
+    }
+
+    fn option(&self) -> String {
+        format!(
+            "{},{}",
+            self.folder.path().join("first").display(),
+            self.logs().display()
+        )
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.second().join("ballast")
+    }
+}
+
+impl Drop for TwoDirectories {
+    fn drop(&mut self) {
+        if self.is_mounted {
+            // Lazily, as a broker may still have files open there.
+            let unmounted = Command::new("umount").arg("-l").arg(self.second()).status();
+            if !unmounted.is_ok_and(|status| status.success()) {
+                eprintln!("{} stays mounted", self.second().display());
+            }
+        }
+    }
+}
+
+fn options(broker: i32, directories: &TwoDirectories) -> ClusterOptions {
+    ClusterOptions::new()
+        .with_controller_apart()
+        .set_on(broker, "log.dirs", directories.option())
+}
+
+/// A topic of one partition whose replica on the broker with these directories lies in the given one. Topics are made
+/// until there is one.
+#[track_caller]
+fn topic_in(directory: &Path, cluster: &Cluster, replicas: &[i32], min_isr: &str) -> String {
+    let name = directory.file_name().unwrap().display();
+    for number in 0..4 {
+        let topic = format!("{name}-{number}");
+        // The smallest segments there are, so that files are made soon.
+        let configs = [
+            ("segment.bytes", "1048576"),
+            ("min.insync.replicas", min_isr),
+        ];
+        cluster.create_topic(&topic, &[replicas], &configs);
+        if directory.join(format!("{topic}-0")).is_dir() {
+            return topic;
+        }
+    }
+    panic!("no partition lies in {}", directory.display());
+}
+
+fn big(number: usize) -> bytes::Bytes {
+    one(&format!("{number}{}", "x".repeat(BATCH_BYTES)))
+}
+
+/// Produces with acks=all to a broker until it refuses; gives the error and how many were taken.
+#[track_caller]
+fn produce_until_refused(connection: &mut Connection, topic: &str, most: usize) -> (i16, i64) {
+    for number in 0..most {
+        let reply = produce(connection, topic, -1, LONG, big(number));
+        if reply.error_code != code::NONE {
+            return (reply.error_code, i64::try_from(number).unwrap());
+        }
+    }
+    panic!("{most} batches were taken");
+}
+
+#[track_caller]
+fn end_on(cluster: &Cluster, id: i32, topic: &str, end: i64) {
+    let batches = epochs_of_batches(cluster, id, topic, end);
+    assert_eq!(batches.len(), usize::try_from(end).unwrap());
+}
+
+#[test]
+fn a_leader_whose_log_directory_fails_hands_over_and_returns_after_a_restart() {
+    let directories = TwoDirectories::new();
+    for_each_cluster(&options(1, &directories), |cluster| {
+        let logs = directories.logs();
+        let topic = topic_in(&logs, cluster, &[1, 2, 3], "2");
+        let mut connection = cluster.connect(1).unwrap();
+        produce_all(&mut connection, &topic, "before");
+        // The next file that is to be made there cannot be.
+        let gone = directories.folder.path().join("gone");
+        std::fs::rename(&logs, &gone).unwrap();
+        let (error, taken) = produce_until_refused(&mut connection, &topic, 40);
+        let failed = Instant::now();
+        assert!(
+            [code::KAFKA_STORAGE_ERROR, code::NOT_LEADER_OR_FOLLOWER].contains(&error),
+            "{error}"
+        );
+        cluster.wait_for_partition(&topic, 0, "broker 2 leads without 1", |view| {
+            view.leader == 2 && view.isr == [2, 3] && view.offline == [1]
+        });
+        let mut connection = cluster.connect(2).unwrap();
+        assert_eq!(produce_all(&mut connection, &topic, "after"), 1 + taken);
+        assert!(failed.elapsed() < Duration::from_secs(15), "{failed:?}");
+        end_on(cluster, 2, &topic, taken + 2);
+        // What lies in the other directory goes on.
+        let other = topic_in(
+            &directories.folder.path().join("first"),
+            cluster,
+            &[1, 2, 3],
+            "2",
+        );
+        assert_eq!(
+            produce_all(&mut cluster.connect(1).unwrap(), &other, "on"),
+            0
+        );
+
+        cluster.kill(1).unwrap();
+        std::fs::rename(&gone, &logs).unwrap();
+        cluster.start_again(1).unwrap();
+        cluster.wait_for_partition(&topic, 0, "1 is back", |view| {
+            view.leader == 2 && view.isr == [1, 2, 3] && view.offline.is_empty()
+        });
+        assert_eq!(produce_all(&mut connection, &topic, "together"), taken + 2);
+        end_on(cluster, 1, &topic, taken + 3);
+        for kept in ["first", "second"] {
+            std::fs::remove_dir_all(directories.folder.path().join(kept)).unwrap();
+            std::fs::create_dir(directories.folder.path().join(kept)).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_leader_with_a_full_disk_lets_another_lead_until_there_is_space() {
+    let Some(directories) = TwoDirectories::with_small_disk() else {
+        return;
+    };
+    for_each_cluster(&options(1, &directories), |cluster| {
+        // Apache Kafka takes a full directory for a failed one until a restart.
+        if !cluster.is_highwater() {
+            return;
+        }
+        let topic = topic_in(&directories.logs(), cluster, &[1, 2, 3], "2");
+        std::fs::write(directories.ballast(), vec![1; BALLAST_BYTES]).unwrap();
+        let mut connection = cluster.connect(1).unwrap();
+        let (error, taken) = produce_until_refused(&mut connection, &topic, 400);
+        assert_eq!(error, code::KAFKA_STORAGE_ERROR);
+        let refused = Instant::now();
+        cluster.wait_for_partition(&topic, 0, "broker 2 leads", |view| view.leader == 2);
+        let mut connection = cluster.connect(2).unwrap();
+        let reply = produce(&mut connection, &topic, -1, LONG, big(0));
+        assert_eq!((reply.error_code, reply.base_offset), (code::NONE, taken));
+        assert!(refused.elapsed() < Duration::from_secs(15), "{refused:?}");
+        // The first one cannot follow either, and is not in the way of more.
+        for number in 1..60 {
+            let reply = produce(&mut connection, &topic, -1, LONG, big(number));
+            assert_eq!(reply.error_code, code::NONE, "{reply:?}");
+        }
+        cluster.wait_for_leader_and_isr(&topic, 0, 2, &[2, 3]);
+        std::fs::remove_file(directories.ballast()).unwrap();
+        cluster.wait_for_leader_and_isr(&topic, 0, 2, &[1, 2, 3]);
+        end_on(cluster, 2, &topic, taken + 60);
+        cluster.wait_for_partition(&topic, 0, "nothing is offline", |view| {
+            view.offline.is_empty()
+        });
+    });
+}
+
+#[test]
+fn the_last_in_sync_replica_leads_on_with_a_full_disk_and_serves_what_it_has() {
+    let Some(directories) = TwoDirectories::with_small_disk() else {
+        return;
+    };
+    for_each_cluster(&options(1, &directories), |cluster| {
+        if !cluster.is_highwater() {
+            return;
+        }
+        let topic = topic_in(&directories.logs(), cluster, &[1, 2], "1");
+        std::fs::write(directories.ballast(), vec![1; BALLAST_BYTES]).unwrap();
+        cluster.kill(2).unwrap();
+        cluster.wait_for_leader_and_isr(&topic, 0, 1, &[1]);
+        let mut connection = cluster.connect(1).unwrap();
+        let mut taken = 0;
+        let refused = (0..400).find_map(|number| {
+            let reply = produce(&mut connection, &topic, 1, LONG, big(number));
+            taken += i64::from(reply.error_code == code::NONE);
+            (reply.error_code != code::NONE).then_some(reply.error_code)
+        });
+        assert_eq!(refused, Some(code::KAFKA_STORAGE_ERROR));
+        end_on(cluster, 1, &topic, taken);
+        assert_eq!(cluster.partition(1, &topic, 0).unwrap().leader, 1);
+        std::fs::remove_file(directories.ballast()).unwrap();
+        eventually(Cluster::PATIENCE, "writes are taken again", || {
+            let reply = produce(&mut connection, &topic, 1, LONG, big(0));
+            (reply.error_code == code::NONE).then_some(())
+        });
+        cluster.start_again(2).unwrap();
+        cluster.wait_for_leader_and_isr(&topic, 0, 1, &[1, 2]);
+    });
+}
+
+#[test]
+fn a_follower_with_a_full_disk_leaves_the_isr_and_returns_when_there_is_space() {
+    let Some(directories) = TwoDirectories::with_small_disk() else {
+        return;
+    };
+    for_each_cluster(&options(3, &directories), |cluster| {
+        if !cluster.is_highwater() {
+            return;
+        }
+        let topic = topic_in(&directories.logs(), cluster, &[1, 2, 3], "2");
+        std::fs::write(directories.ballast(), vec![1; BALLAST_BYTES]).unwrap();
+        let mut connection = cluster.connect(1).unwrap();
+        for number in 0..130 {
+            let reply = produce(&mut connection, &topic, -1, LONG, big(number));
+            assert_eq!(reply.error_code, code::NONE, "{number}: {reply:?}");
+        }
+        cluster.wait_for_leader_and_isr(&topic, 0, 1, &[1, 2]);
+        std::fs::remove_file(directories.ballast()).unwrap();
+        cluster.wait_for_leader_and_isr(&topic, 0, 1, &[1, 2, 3]);
+        end_on(cluster, 3, &topic, 130);
+    });
+}

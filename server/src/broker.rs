@@ -26,11 +26,14 @@ use crate::network::NetworkMetrics;
 use crate::peer::auto_topics::AutoTopicCreation;
 use crate::peer::controller_channel::{ControllerChannel, ControllerChannels};
 use crate::peer::producer_ids::ProducerIdManager;
+use crate::refusals::Refusals;
 
 /// What handlers reach everything through. Each part has a field here; [`RunningBroker::start`] builds them.
 pub struct Broker {
     /// Requests, errors, bytes and connections.
     pub network_metrics: Arc<NetworkMetrics>,
+    /// What was refused for the sake of replication.
+    pub refusals: Refusals,
     /// The partitions that this broker hosts.
     pub replicas: Arc<ReplicaManager>,
     /// The consumer groups that this broker coordinates.

@@ -13,4 +13,5 @@ pub mod metadata;
 pub mod metrics;
 pub mod network;
 pub mod peer;
+pub mod refusals;
 pub mod web;

@@ -14,6 +14,7 @@ mod isr_proposals;
 mod librdkafka;
 mod mixed;
 mod quorum;
+mod refusals;
 mod registration;
 mod support;
 mod tools;

@@ -76,7 +76,11 @@ pub fn alter_partition(
             let key = (proposal.topic_id, proposal.partition);
             if changed.contains(&key) {
                 // The first proposal for the partition has raised its epoch.
-                return Err(stale_partition_epoch(proposal));
+                return Err(stale_partition_epoch(
+                    &format!("partition {}", proposal.partition),
+                    proposal,
+                    PartitionEpoch(proposal.partition_epoch.0 + 1),
+                ));
             }
             let before = records.len();
             let result = judge(image, defaults, broker_id, proposal, &mut records);
@@ -156,7 +160,7 @@ fn validate(
         return invalid(format!("{name} is not led by broker {sender}"));
     }
     if proposal.partition_epoch < partition_epoch {
-        return Err(stale_partition_epoch(proposal));
+        return Err(stale_partition_epoch(&name, proposal, partition_epoch));
     }
     let members: Vec<BrokerId> = proposal.new_isr.iter().map(|(id, _)| *id).collect();
     let mut seen = BTreeSet::new();
@@ -223,9 +227,13 @@ fn why_ineligible(
     }
 }
 
-fn stale_partition_epoch(proposal: &IsrProposal) -> ClusterError {
+fn stale_partition_epoch(
+    name: &str,
+    proposal: &IsrProposal,
+    current: PartitionEpoch,
+) -> ClusterError {
     ClusterError::InvalidUpdateVersion(format!(
-        "partition epoch {} of partition {} is not the latest",
-        proposal.partition_epoch, proposal.partition
+        "partition epoch of {name} is {current}, not {}",
+        proposal.partition_epoch
     ))
 }

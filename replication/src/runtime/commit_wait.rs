@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use highwater_storage::LeaderEpoch;
+use highwater_storage::{LeaderEpoch, TopicPartition};
 use tokio::sync::Notify;
 
 use super::error::PartitionError;
@@ -35,6 +35,11 @@ impl CommitWait {
             notify,
             _registration: registration,
         }
+    }
+
+    /// The partition that was appended to.
+    pub fn topic_partition(&self) -> &TopicPartition {
+        self.partition.topic_partition()
     }
 
     /// Completes when the append is committed. The caller sets the time limit.

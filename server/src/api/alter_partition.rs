@@ -14,7 +14,7 @@ use kafka_protocol::messages::{AlterPartitionRequest, AlterPartitionResponse};
 
 use super::cluster_nodes::broker_ids;
 use super::error_code::ErrorCode;
-use super::metadata_change::{decide, flatten, submit};
+use super::metadata_change::{decide, flatten_noting, note, submit};
 use super::{Reply, RequestContext};
 use crate::broker::Broker;
 use crate::controller::replication_defaults;
@@ -54,7 +54,7 @@ pub(crate) async fn handle(
             &sound,
         ))
     });
-    let judged = match flatten(submitted.await) {
+    let judged = match flatten_noting(&broker, "in-sync replicas", sender, submitted.await) {
         Ok(judged) => judged,
         Err((error, text)) => {
             ctx.count_error(error);
@@ -78,6 +78,10 @@ pub(crate) async fn handle(
     let topics = request.topics.iter().map(|topic| {
         let partitions = topic.partitions.iter().map(|partition| {
             let result = results.next().unwrap_or(Err(ClusterError::UnknownTopicId));
+            let result = result.inspect_err(|error| {
+                let (id, index) = (TopicId(topic.topic_id), partition.partition_index);
+                note(&broker, error, &format!("{id}-{index}"), sender);
+            });
             response_partition(
                 &ctx,
                 sender,

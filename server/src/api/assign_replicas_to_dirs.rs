@@ -10,7 +10,7 @@ use kafka_protocol::messages::assign_replicas_to_dirs_response::{
 use kafka_protocol::messages::{AssignReplicasToDirsRequest, AssignReplicasToDirsResponse};
 
 use super::error_code::ErrorCode;
-use super::metadata_change::{decide, flatten, submit};
+use super::metadata_change::{decide, flatten_noting, note, submit};
 use super::{Reply, RequestContext};
 use crate::broker::Broker;
 use crate::controller::replication_defaults;
@@ -49,7 +49,7 @@ pub(crate) async fn handle(
             &assignments,
         ))
     });
-    let results = match flatten(submitted.await) {
+    let results = match flatten_noting(&broker, "log directories", id, submitted.await) {
         Ok(results) => results,
         Err((error, _)) => {
             ctx.count_error(error);
@@ -64,6 +64,7 @@ pub(crate) async fn handle(
             Some(Err(error)) => {
                 let code = error.error_code();
                 ctx.count_error(code);
+                note(&broker, &error, &partition, id);
                 tracing::warn!(broker_id = id.0, partition, reason = %error, "refused to assign a replica to a directory");
                 response.with_error_code(code.code())
             }

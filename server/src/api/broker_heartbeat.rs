@@ -8,7 +8,9 @@ use highwater_replication::cluster::heartbeat::{
 use highwater_storage::{BrokerEpoch, BrokerId};
 use kafka_protocol::messages::{BrokerHeartbeatRequest, BrokerHeartbeatResponse};
 
-use super::metadata_change::{Refusal, active_epoch, decide, flatten, submit, with_sessions};
+use super::metadata_change::{
+    Refusal, active_epoch, decide, flatten_noting, submit, with_sessions,
+};
 use super::{Reply, RequestContext};
 use crate::broker::Broker;
 use crate::controller::replication_defaults;
@@ -62,7 +64,7 @@ async fn beat(
             decide(broker_heartbeat(image, &defaults, liveness, &heartbeat))
         })
     });
-    let reply = flatten(submitted.await)?;
+    let reply = flatten_noting(broker, "a heartbeat", id, submitted.await)?;
     broker
         .broker_sessions
         .on_heartbeat_over(ctx.connection_id, id, epoch);

@@ -7,7 +7,7 @@ use highwater_replication::cluster::registration::{self, register_broker};
 use highwater_storage::{BrokerEpoch, BrokerId};
 use kafka_protocol::messages::{BrokerRegistrationRequest, BrokerRegistrationResponse};
 
-use super::metadata_change::{active_epoch, decide, flatten, submit, with_sessions};
+use super::metadata_change::{active_epoch, decide, flatten_noting, submit, with_sessions};
 use super::{Reply, RequestContext};
 use crate::broker::Broker;
 use crate::controller::replication_defaults;
@@ -52,7 +52,7 @@ async fn register(
             ))
         })
     });
-    let broker_epoch = flatten(submitted.await)?;
+    let broker_epoch = flatten_noting(broker, "a registration", id, submitted.await)?;
     tracing::info!(
         broker_id = id.0,
         broker_epoch = broker_epoch.0,

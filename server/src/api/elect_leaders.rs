@@ -24,7 +24,9 @@ pub(crate) async fn handle(
 ) -> Reply {
     let response = match elect(&broker, &request).await {
         Ok(topics) => {
-            let results = topics.into_iter().map(|topic| response_topic(&ctx, topic));
+            let results = topics
+                .into_iter()
+                .map(|topic| response_topic(&broker, &ctx, topic));
             ElectLeadersResponse::default().with_replica_election_results(results.collect())
         }
         Err(refusal) => refuse(&ctx, request, refusal),
@@ -56,6 +58,7 @@ async fn elect(
 }
 
 fn response_topic(
+    broker: &Broker,
     ctx: &RequestContext,
     (name, partitions): TopicElections,
 ) -> ReplicaElectionResult {
@@ -66,6 +69,13 @@ fn response_topic(
             Err(error) => {
                 let code = error.error_code();
                 ctx.count_error(code);
+                let (what, now_ms) = (format!("{name}-{id}"), broker.now_ms());
+                broker.refusals.on_cluster_error(
+                    &error,
+                    &what,
+                    &"who asks for an election",
+                    now_ms,
+                );
                 response
                     .with_error_code(code.code())
                     .with_error_message(message(&error))
@@ -73,7 +83,7 @@ fn response_topic(
         }
     });
     ReplicaElectionResult::default()
-        .with_topic(TopicName(StrBytes::from_string(name)))
+        .with_topic(TopicName(StrBytes::from_string(name.clone())))
         .with_partition_result(results.collect())
 }
 

@@ -124,6 +124,14 @@ fn look_up(
         Some(query) => partition.list_offset(query, isolation, epoch, leader_only),
         None => partition.check_served(epoch, leader_only).map(|()| None),
     };
+    let found = found.inspect_err(|error| {
+        let topic_partition = partition.topic_partition();
+        let now_ms = broker.now_ms();
+        let who = "who asks for an offset";
+        broker
+            .refusals
+            .on_partition_error(error, topic_partition, &who, now_ms);
+    });
     let found = found.map_err(|error| match error.error_code() {
         ResponseError::OffsetNotAvailable if ctx.api_version < OFFSET_NOT_AVAILABLE_FROM => {
             ResponseError::LeaderNotAvailable

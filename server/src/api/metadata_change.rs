@@ -1,9 +1,11 @@
 //! What the handlers share that change the metadata: waiting for the controller, and its refusals as Kafka's errors.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use highwater_replication::cluster::liveness::BrokerLiveness;
 use highwater_replication::cluster::{ClusterError, ClusterImage, MetadataRecord};
+use highwater_storage::BrokerId;
 use kafka_protocol::ResponseError;
 use kafka_protocol::protocol::StrBytes;
 
@@ -81,6 +83,27 @@ pub(super) fn flatten<R>(
         Ok(Err(error)) => Err((error.error_code(), message(&error))),
         Err(error) => Err((error, None)),
     }
+}
+
+/// As [`flatten`], of a request that `who` sent for itself; a refusal is taken note of.
+pub(super) fn flatten_noting<R>(
+    broker: &Broker,
+    what: &str,
+    who: BrokerId,
+    submitted: Result<Result<R, ClusterError>, ResponseError>,
+) -> Result<R, Refusal> {
+    if let Ok(Err(error)) = &submitted {
+        note(broker, error, &what, who);
+    }
+    flatten(submitted)
+}
+
+/// Takes note of what is refused to a broker.
+pub(super) fn note(broker: &Broker, error: &ClusterError, what: &dyn Display, who: BrokerId) {
+    let who = format_args!("broker {who}").to_string();
+    broker
+        .refusals
+        .on_cluster_error(error, what, &who, broker.now_ms());
 }
 
 /// Reads or changes the sessions of brokers, if this node is the active controller.

@@ -58,5 +58,13 @@ fn look_up(
     let current =
         (asked.current_leader_epoch >= 0).then_some(LeaderEpoch(asked.current_leader_epoch));
     let found = partition.end_offset_for_epoch(LeaderEpoch(asked.leader_epoch), current);
-    found.map_err(|error| error.error_code())
+    found.map_err(|error| {
+        let topic_partition = partition.topic_partition();
+        let now_ms = broker.now_ms();
+        let who = "who asks for the end of an epoch";
+        broker
+            .refusals
+            .on_partition_error(&error, topic_partition, &who, now_ms);
+        error.error_code()
+    })
 }

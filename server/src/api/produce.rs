@@ -104,10 +104,19 @@ async fn answer_when_committed(
     deadline: Instant,
 ) -> super::ResponseBody {
     for pending in waits {
+        let topic_partition = pending.wait.topic_partition().clone();
         let committed = tokio::time::timeout_at(deadline, pending.wait.committed()).await;
         let error = match committed {
             Ok(Ok(())) => continue,
-            Ok(Err(error)) => error.error_code(),
+            Ok(Err(error)) => {
+                broker.refusals.on_partition_error(
+                    &error,
+                    &topic_partition,
+                    &"a producer, after the append",
+                    broker.now_ms(),
+                );
+                error.error_code()
+            }
             Err(_) => ResponseError::RequestTimedOut,
         };
         ctx.count_error(error);
@@ -183,8 +192,12 @@ impl From<ResponseError> for Refusal {
 }
 
 impl Refusal {
-    fn of_append(partition: &Partition, error: PartitionError) -> Self {
-        tracing::debug!(topic_partition = %partition.topic_partition(), %error, "refused a batch");
+    fn of_append(broker: &Broker, partition: &Partition, error: PartitionError) -> Self {
+        let topic_partition = partition.topic_partition();
+        tracing::debug!(%topic_partition, %error, "refused a batch");
+        broker
+            .refusals
+            .on_partition_error(&error, topic_partition, &"a producer", broker.now_ms());
         let code = error.error_code();
         let log_start_offset = if tells_log_start(&error) {
             partition.log().log_start_offset()
@@ -331,7 +344,7 @@ impl Producing<'_> {
         }
         partition
             .append_as_leader(records, acks, AppendOrigin::Client, self.now_ms)
-            .map_err(|error| Refusal::of_append(&partition, error))
+            .map_err(|error| Refusal::of_append(self.broker, &partition, error))
     }
 
     fn find(&self, topic: &TopicProduceData, index: i32) -> Result<Arc<Partition>, Refusal> {

@@ -30,6 +30,7 @@ use crate::peer::auto_topics::AutoTopicCreation;
 use crate::peer::controller_channel::{ControllerChannels, LocalController};
 use crate::peer::lifecycle::LifecycleEnded;
 use crate::peer::producer_ids::ProducerIdManager;
+use crate::refusals::Refusals;
 
 /// How long connections may take to send what they owe when the broker stops.
 const CONNECTION_GRACE: Duration = Duration::from_secs(3);
@@ -264,6 +265,7 @@ fn broker(
     let fetch_session_slots = usize::try_from(current.max_incremental_fetch_session_cache_slots);
     Arc::new(Broker {
         network_metrics,
+        refusals: Refusals::default(),
         groups: group_coordinator(&current, &replicas),
         replicas,
         fetch_sessions: FetchSessionCache::new(

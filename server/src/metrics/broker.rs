@@ -7,6 +7,7 @@ use highwater_replication::runtime::partition::{Partition, RoleView};
 
 use super::families::{Families, Labels};
 use crate::broker::Broker;
+use crate::refusals::RefusalReason;
 
 /// Kafka's numbers of a broker's states.
 const RUNNING: i64 = 3;
@@ -54,8 +55,27 @@ fn cluster(families: &mut Families<'_>, broker: &Broker) -> fmt::Result {
         .filter(|registered| registered.is_active())
         .count();
     let prefix = "kafka_controller_kafkacontroller";
+    let is_active = broker.controller.is_active();
+    // Only the active controller counts them, so that the sum over all nodes is right.
+    let offline = match is_active {
+        true => image
+            .topics()
+            .flat_map(|topic| &topic.partitions)
+            .filter(|partition| partition.leader.is_none())
+            .count(),
+        false => 0,
+    };
     for (name, help, value) in [
-        ("activecontrollercount", "1 on the active controller.", 1),
+        (
+            "activecontrollercount",
+            "1 on the active controller, else 0.",
+            i64::from(is_active),
+        ),
+        (
+            "offlinepartitionscount",
+            "Partitions without a leader, on the active controller.",
+            number(offline),
+        ),
         (
             "activebrokercount",
             "Brokers that may lead.",
@@ -186,6 +206,14 @@ fn replication(families: &mut Families<'_>, broker: &Broker) -> fmt::Result {
     ] {
         families.counter(name, help, counter.get())?;
     }
+    families.counters(
+        "highwater_replication_refused",
+        "What was refused for the sake of replication, by reason.",
+        RefusalReason::ALL.map(|reason| {
+            let count = broker.refusals.count(reason);
+            ([("reason", reason.as_str())], count)
+        }),
+    )?;
     let summary = broker.replicas.fetcher_summary();
     let prefix = "kafka_server_replicafetchermanager";
     for (name, help, value) in [

@@ -1,5 +1,6 @@
 //! Reading everything that a fetch asks for, and judging whether that is enough to answer.
 
+use std::fmt;
 use std::sync::Arc;
 
 use highwater_replication::runtime::partition::{FollowerRead, Partition};
@@ -25,6 +26,15 @@ pub(super) struct Reader {
     pub leader_only: bool,
     /// The consumer's rack; empty when it names none.
     pub rack: StrBytes,
+}
+
+impl fmt::Display for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.follower {
+            Some((replica, epoch)) => write!(f, "replica {replica} in broker epoch {epoch}"),
+            None => f.write_str("a consumer"),
+        }
+    }
 }
 
 /// Which look at a fetch it is. Only the first one of a follower's fetch acknowledges anything.
@@ -184,7 +194,7 @@ pub(super) fn evaluate(
         let (partition, outcome) = match find(broker, target) {
             Err(failure) => (None, Err(failure)),
             Ok(partition) => {
-                let outcome = read(&partition, reader, target, request, look);
+                let outcome = read(broker, &partition, reader, target, request, look);
                 if let Ok(read) = &outcome {
                     left = left.saturating_sub(read.records_bytes());
                     evaluation.ends_wait |= read.records_bytes() < limits.min_bytes
@@ -207,6 +217,7 @@ fn epoch(wire: i32) -> Option<LeaderEpoch> {
 }
 
 fn read(
+    broker: &Broker,
     partition: &Arc<Partition>,
     reader: &Reader,
     target: &FetchTarget,
@@ -229,9 +240,15 @@ fn read(
             partition.read_for_follower(request, follower)
         }
     };
-    read.map_err(|error| ReadFailure {
-        error: error.error_code(),
-        ends_wait: true,
+    read.map_err(|error| {
+        let topic_partition = partition.topic_partition();
+        broker
+            .refusals
+            .on_partition_error(&error, topic_partition, reader, broker.now_ms());
+        ReadFailure {
+            error: error.error_code(),
+            ends_wait: true,
+        }
     })
 }
 

@@ -4,7 +4,13 @@
 use compat_tests::broker::BrokerKind;
 use compat_tests::cluster::{Cluster, ClusterOptions, Shape};
 use compat_tests::each_broker::selected_brokers;
-use compat_tests::raw::code;
+use compat_tests::raw::{Connection, code, s};
+use kafka_protocol::messages::alter_client_quotas_request::{EntityData, EntryData, OpData};
+use kafka_protocol::messages::alter_user_scram_credentials_request::ScramCredentialUpsertion;
+use kafka_protocol::messages::create_acls_request::AclCreation;
+use kafka_protocol::messages::{
+    AlterClientQuotasRequest, AlterUserScramCredentialsRequest, CreateAclsRequest,
+};
 
 use super::support::{LONG, epochs_of_batches, one, produce, produce_all};
 
@@ -66,4 +72,81 @@ fn a_broker_of_highwater_is_in_the_isr_of_a_leader_of_apache_kafka() {
     let status = cluster.stop(HIGHWATER).unwrap();
     assert!(status.success(), "{status}");
     cluster.wait_for_leader_and_isr(topic, 0, APACHE, &[APACHE]);
+}
+
+/// A quota, a password for SCRAM and an access control entry, in a cluster that checks such entries.
+fn set_what_only_apache_kafka_acts_on(connection: &mut Connection) {
+    let entity = EntityData::default()
+        .with_entity_type(s("user"))
+        .with_entity_name(Some(s("somebody")));
+    let quota = OpData::default()
+        .with_key(s("producer_byte_rate"))
+        .with_value(1e6);
+    let entry = EntryData::default()
+        .with_entity(vec![entity])
+        .with_ops(vec![quota]);
+    let request = AlterClientQuotasRequest::default().with_entries(vec![entry]);
+    let reply = connection.call(1, &request).unwrap();
+    assert_eq!(reply.entries[0].error_code, code::NONE, "{reply:?}");
+
+    let password = ScramCredentialUpsertion::default()
+        .with_name(s("somebody"))
+        .with_mechanism(1)
+        .with_iterations(4096)
+        .with_salt(vec![1; 16].into())
+        .with_salted_password(vec![2; 32].into());
+    let request = AlterUserScramCredentialsRequest::default().with_upsertions(vec![password]);
+    let reply = connection.call(0, &request).unwrap();
+    assert_eq!(reply.results[0].error_code, code::NONE, "{reply:?}");
+
+    // Somebody may read the topic "secret".
+    let entry = AclCreation::default()
+        .with_resource_type(2)
+        .with_resource_name(s("secret"))
+        .with_resource_pattern_type(3)
+        .with_principal(s("User:somebody"))
+        .with_host(s("*"))
+        .with_operation(3)
+        .with_permission_type(3);
+    let request = CreateAclsRequest::default().with_creations(vec![entry]);
+    let reply = connection.call(3, &request).unwrap();
+    assert_eq!(reply.results[0].error_code, code::NONE, "{reply:?}");
+}
+
+#[test]
+fn quotas_passwords_and_access_control_of_apache_kafka_do_not_stop_a_broker_of_highwater() {
+    if selected_brokers().len() < 2 {
+        return;
+    }
+    let mut options = mixed();
+    for node in [APACHE, 3001] {
+        options = options
+            .set_on(
+                node,
+                "authorizer.class.name",
+                "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            )
+            .set_on(node, "super.users", "User:ANONYMOUS");
+    }
+    let mut cluster = Cluster::start(BrokerKind::ApacheKafka, &options)
+        .unwrap_or_else(|error| panic!("{error:#}"));
+    let topic = "mixed";
+    let replicas = [APACHE, HIGHWATER];
+    cluster.create_topic(topic, &[&replicas], &[("min.insync.replicas", "2")]);
+    let mut leader = cluster.connect(APACHE).unwrap();
+    set_what_only_apache_kafka_acts_on(&mut leader);
+    assert_eq!(produce_all(&mut leader, topic, "one"), 0);
+    // What comes after it in the metadata is acted on.
+    cluster.create_topic("after", &[&replicas], &[("min.insync.replicas", "2")]);
+    let log = cluster.node(HIGHWATER).unwrap().log();
+    for line in ["access control lists", "client quotas", "SCRAM credentials"] {
+        let told = log.lines().filter(|text| text.contains(line)).count();
+        assert_eq!(told, 1, "{line}:\n{log}");
+    }
+    // And at a start from what it has on its disk.
+    cluster.stop(HIGHWATER).unwrap();
+    cluster.start_again(HIGHWATER).unwrap();
+    cluster.wait_for_leader_and_isr(topic, 0, APACHE, &replicas);
+    assert_eq!(produce_all(&mut leader, topic, "two"), 1);
+    assert_eq!(produce_all(&mut leader, "after", "one"), 0);
 }

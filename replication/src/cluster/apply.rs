@@ -144,6 +144,7 @@ impl ClusterImage {
                 Arc::make_mut(&mut self.controllers).remove(&record.controller_id);
             }
             MetadataRecord::ClearElr(record) => self.apply_clear_elr(record, delta),
+            MetadataRecord::Inert(record) => self.apply_inert(record),
             MetadataRecord::NoOp(_)
             | MetadataRecord::BeginTransaction(_)
             | MetadataRecord::EndTransaction(_)

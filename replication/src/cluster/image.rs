@@ -11,6 +11,7 @@ use highwater_storage::types::{BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoc
 use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
 use uuid::Uuid;
 
+use super::inert::{InertKey, InertRecord};
 use super::records::{Endpoint, FeatureRange};
 
 /// The feature whose level says which metadata records may be used.
@@ -204,6 +205,8 @@ pub struct ClusterImage {
     pub(super) next_producer_id: i64,
     pub(super) producer_ids_record_seen: bool,
     pub(super) partition_count: usize,
+    /// What is kept and not acted on.
+    pub(super) inert: Arc<BTreeMap<InertKey, InertRecord>>,
 }
 
 impl ClusterImage {
@@ -223,6 +226,7 @@ impl ClusterImage {
             next_producer_id: 0,
             producer_ids_record_seen: false,
             partition_count: 0,
+            inert: Arc::default(),
         }
     }
 

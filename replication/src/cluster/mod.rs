@@ -21,6 +21,7 @@ pub mod error;
 pub mod features;
 pub mod heartbeat;
 pub mod image;
+pub mod inert;
 pub mod liveness;
 pub mod lone_broker;
 mod merge;

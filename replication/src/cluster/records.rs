@@ -1,13 +1,14 @@
 //! The records of the metadata log, byte for byte as KRaft writes them.
 //!
 //! On the log each is framed as: frame version 1, type, version (all unsigned variable-length integers), then the
-//! flexible body. Records of later issues (ACLs, quotas, SCRAM credentials, delegation tokens) are not known here and
-//! reading one is an error: state that we cannot honour must not be skipped.
+//! flexible body. ACLs, quotas, SCRAM credentials and delegation tokens are [kept](super::inert) as they are. Reading any
+//! other type is an error: state of which nothing is known must not be skipped.
 
 use uuid::Uuid;
 
 pub use super::codec::RecordError;
 use super::codec::{Field, Reader, write_tagged_fields, write_unsigned_varint};
+use super::inert::InertRecord;
 
 /// The only frame version that Kafka defines.
 const FRAME_VERSION: u32 = 1;
@@ -370,6 +371,8 @@ macro_rules! metadata_records {
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub enum MetadataRecord {
             $( $(#[$doc])* $variant($struct), )*
+            /// Kept and not acted on.
+            Inert(InertRecord),
         }
 
         impl MetadataRecord {
@@ -377,6 +380,7 @@ macro_rules! metadata_records {
             pub fn api_key(&self) -> i16 {
                 match self {
                     $( Self::$variant(_) => $api_key, )*
+                    Self::Inert(record) => record.api_key(),
                 }
             }
 
@@ -388,6 +392,7 @@ macro_rules! metadata_records {
                         let version: fn(&$struct) -> i16 = $write;
                         version(record)
                     } )*
+                    Self::Inert(record) => record.version(),
                 }
             }
 
@@ -399,6 +404,7 @@ macro_rules! metadata_records {
                 write_unsigned_varint(version as u32, &mut out);
                 match self {
                     $( Self::$variant(record) => record.encode(version, &mut out), )*
+                    Self::Inert(record) => record.encode(&mut out),
                 }
                 out
             }
@@ -421,7 +427,7 @@ macro_rules! metadata_records {
                             Self::$variant($struct::decode(version as i16, &mut reader)?)
                         }
                     )*
-                    unknown => return Err(RecordError::UnknownType(unknown)),
+                    other => Self::Inert(InertRecord::decode(other, version, &mut reader)?),
                 };
                 match reader.remaining_bytes() {
                     0 => Ok((record, version as i16)),

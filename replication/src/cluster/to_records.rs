@@ -76,6 +76,8 @@ impl ClusterImage {
                 .into(),
             );
         }
+        let inert = self.inert.values().cloned();
+        records.extend(inert.map(MetadataRecord::Inert));
         records
     }
 }

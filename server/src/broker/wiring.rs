@@ -18,7 +18,7 @@ use crate::coordinator::group::GroupCoordinator;
 use crate::coordinator::group::replicated_log::ReplicatedOffsetsLog;
 use crate::metadata::{
     MetadataReplica, MetadataSubscriber, metadata_log_config, metadata_topic_id,
-    metadata_topic_partition,
+    metadata_topic_partition, refuse_inert,
 };
 use crate::network::{Listener, ListenerKind, NetworkSettings};
 
@@ -62,7 +62,13 @@ pub(super) fn recover_metadata(
         log_config,
         now_ms(),
     )?;
-    MetadataReplica::open(log, cluster_id).map_err(|error| {
+    let opened = MetadataReplica::open(log, cluster_id).and_then(|replica| {
+        if config.quorum.roles.controller {
+            refuse_inert(replica.image(), replica.dir())?;
+        }
+        Ok(replica)
+    });
+    opened.map_err(|error| {
         if let Err(error) = logs.leave_unchanged() {
             tracing::warn!(%error, "the next start will recover the logs");
         }

@@ -4,6 +4,7 @@
 
 mod batch;
 mod error;
+mod inert;
 mod log;
 mod log_config;
 mod publisher;
@@ -18,3 +19,4 @@ pub use replica::MetadataReplica;
 pub use snapshot::SnapshotId;
 
 pub(crate) use batch::{batches_from, data_batch, leader_change_batch};
+pub(crate) use inert::{InertNotices, refuse_inert};

@@ -62,8 +62,8 @@ fn fields_of_a_partition_record_written_by_kafka_have_their_values() {
 #[test]
 fn unknown_types_versions_and_frames_are_errors() {
     assert_eq!(
-        MetadataRecord::decode(&bytes("010e0000")),
-        Err(RecordError::UnknownType(14))
+        MetadataRecord::decode(&bytes("01640000")),
+        Err(RecordError::UnknownType(100))
     );
     let unknown_version = RecordError::UnknownVersion {
         api_key: 2,

@@ -11,6 +11,7 @@ mod create_topics;
 mod delete_topics;
 mod elections;
 mod features;
+mod inert;
 mod liveness;
 mod lone_broker;
 mod model;

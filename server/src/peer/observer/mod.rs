@@ -30,7 +30,9 @@ use self::uncommitted::{CommittedLost, Uncommitted};
 use crate::broker::now_ms;
 use crate::config::QuorumVoter;
 use crate::controller::QuorumView;
-use crate::metadata::{MetadataError, MetadataPublisher, MetadataReplica, SnapshotId};
+use crate::metadata::{
+    InertNotices, MetadataError, MetadataPublisher, MetadataReplica, SnapshotId,
+};
 use crate::network::client::{Backoff, Client, ClientConfig};
 
 /// How long the leader may wait for records before it answers that there are none.
@@ -147,6 +149,7 @@ struct Observer {
     high_watermark: i64,
     client_config: Arc<ClientConfig>,
     client: Option<(Address, Arc<Client>)>,
+    inert: InertNotices,
 }
 
 impl Observer {
@@ -165,6 +168,8 @@ impl Observer {
             ..ClientConfig::named(StrBytes::from_string(client_id))
         };
         let uncommitted = nothing_beyond(&replica);
+        let mut inert = InertNotices::default();
+        inert.on_image(replica.image());
         let quorum = Quorum::new(
             settings.voters.clone(),
             settings.bootstrap_servers.clone(),
@@ -185,6 +190,7 @@ impl Observer {
             high_watermark: -1,
             client_config: Arc::new(client_config),
             client: None,
+            inert,
         }
     }
 
@@ -349,7 +355,8 @@ impl Observer {
         Ok(())
     }
 
-    fn publish(&self, delta: &ClusterDelta) {
+    fn publish(&mut self, delta: &ClusterDelta) {
+        self.inert.on_image(self.replica.image());
         self.publisher.publish(self.replica.image(), delta);
     }
 

@@ -16,6 +16,7 @@ mod mixed;
 mod quorum;
 mod refusals;
 mod registration;
+mod replicas;
 mod support;
 mod tools;
 mod truncation;

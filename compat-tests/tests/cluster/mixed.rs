@@ -4,6 +4,7 @@
 use compat_tests::broker::BrokerKind;
 use compat_tests::cluster::{Cluster, ClusterOptions, Shape};
 use compat_tests::each_broker::selected_brokers;
+use compat_tests::process::eventually;
 use compat_tests::raw::{Connection, code, s};
 use kafka_protocol::messages::alter_client_quotas_request::{EntityData, EntryData, OpData};
 use kafka_protocol::messages::alter_user_scram_credentials_request::ScramCredentialUpsertion;
@@ -35,6 +36,15 @@ fn mixed() -> ClusterOptions {
     options
 }
 
+/// As [`produce_all`], of a leader that acts on what its metadata show only a moment later.
+#[track_caller]
+fn produce_when_ready(leader: &mut Connection, topic: &str, value: &str) -> i64 {
+    eventually(Cluster::PATIENCE, "a write is taken", || {
+        let reply = produce(leader, topic, -1, LONG, one(value));
+        (reply.error_code == code::NONE).then_some(reply.base_offset)
+    })
+}
+
 #[test]
 fn a_broker_of_highwater_is_in_the_isr_of_a_leader_of_apache_kafka() {
     if selected_brokers().len() < 2 {
@@ -46,7 +56,8 @@ fn a_broker_of_highwater_is_in_the_isr_of_a_leader_of_apache_kafka() {
     let replicas = [APACHE, HIGHWATER];
     cluster.create_topic(topic, &[&replicas], &[("min.insync.replicas", "2")]);
     let mut leader = cluster.connect(APACHE).unwrap();
-    for offset in 0..20 {
+    assert_eq!(produce_when_ready(&mut leader, topic, "0"), 0);
+    for offset in 1..20 {
         let value = format!("{offset}");
         assert_eq!(produce_all(&mut leader, topic, &value), offset);
     }
@@ -63,7 +74,7 @@ fn a_broker_of_highwater_is_in_the_isr_of_a_leader_of_apache_kafka() {
 
     cluster.start_again(HIGHWATER).unwrap();
     cluster.wait_for_leader_and_isr(topic, 0, APACHE, &replicas);
-    assert_eq!(produce_all(&mut leader, topic, "together again"), 21);
+    assert_eq!(produce_when_ready(&mut leader, topic, "together again"), 21);
     let on_leader = epochs_of_batches(&cluster, APACHE, topic, 22);
     let on_follower = epochs_of_batches(&cluster, HIGHWATER, topic, 22);
     assert_eq!(on_follower, on_leader);
@@ -135,7 +146,7 @@ fn quotas_passwords_and_access_control_of_apache_kafka_do_not_stop_a_broker_of_h
     cluster.create_topic(topic, &[&replicas], &[("min.insync.replicas", "2")]);
     let mut leader = cluster.connect(APACHE).unwrap();
     set_what_only_apache_kafka_acts_on(&mut leader);
-    assert_eq!(produce_all(&mut leader, topic, "one"), 0);
+    assert_eq!(produce_when_ready(&mut leader, topic, "one"), 0);
     // What comes after it in the metadata is acted on.
     cluster.create_topic("after", &[&replicas], &[("min.insync.replicas", "2")]);
     let log = cluster.node(HIGHWATER).unwrap().log();
@@ -146,7 +157,9 @@ fn quotas_passwords_and_access_control_of_apache_kafka_do_not_stop_a_broker_of_h
     // And at a start from what it has on its disk.
     cluster.stop(HIGHWATER).unwrap();
     cluster.start_again(HIGHWATER).unwrap();
-    cluster.wait_for_leader_and_isr(topic, 0, APACHE, &replicas);
-    assert_eq!(produce_all(&mut leader, topic, "two"), 1);
-    assert_eq!(produce_all(&mut leader, "after", "one"), 0);
+    for topic in [topic, "after"] {
+        cluster.wait_for_leader_and_isr(topic, 0, APACHE, &replicas);
+    }
+    assert_eq!(produce_when_ready(&mut leader, topic, "two"), 1);
+    assert_eq!(produce_when_ready(&mut leader, "after", "one"), 0);
 }

@@ -2,7 +2,7 @@
 //! controller.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
@@ -23,7 +23,8 @@ pub struct ReplicaContext {
     local_broker: BrokerId,
     image: ArcSwap<ClusterImage>,
     settings: ArcSwap<ReplicaSettings>,
-    session_expired: AtomicBool,
+    /// In ms after `started`.
+    session_end_ms: AtomicI64,
     broker_epoch: watch::Sender<Option<BrokerEpoch>>,
     started: Instant,
     proposals: AlterPartitionQueue,
@@ -42,7 +43,7 @@ impl ReplicaContext {
             local_broker,
             image: ArcSwap::from_pointee(ClusterImage::empty("")),
             settings: ArcSwap::default(),
-            session_expired: AtomicBool::new(false),
+            session_end_ms: AtomicI64::new(i64::MAX),
             broker_epoch: watch::Sender::new(None),
             started: Instant::now(),
             proposals: AlterPartitionQueue::default(),
@@ -80,16 +81,20 @@ impl ReplicaContext {
         self.settings.load()
     }
 
-    /// Says whether the controller has not confirmed this broker's session for so long that others
-    /// may lead its partitions by now. As leader of a partition with followers it refuses then what
-    /// it would answer for alone: appends without `acks=all`, and look-ups of the latest offset.
-    pub fn set_session_expired(&self, expired: bool) {
-        self.session_expired.store(expired, Ordering::Release);
+    /// Says until when the controller's last confirmation of this broker's session holds: from then
+    /// on others may lead its partitions. As leader of a partition with followers it refuses then
+    /// what it would answer for alone: appends without `acks=all`, and look-ups of the latest offset.
+    /// Until the first one is told of, nothing is refused.
+    pub fn set_session_end(&self, end: Instant) {
+        let end_ms = end.saturating_duration_since(self.started).as_millis();
+        let end_ms = i64::try_from(end_ms).unwrap_or(i64::MAX);
+        self.session_end_ms.store(end_ms, Ordering::Release);
     }
 
-    /// Whether this broker's session has expired as far as it knows.
+    /// Whether this broker's session has expired as far as it knows. Looks at the clock: a process
+    /// that was stopped for a while finds out before it does anything else.
     pub fn is_session_expired(&self) -> bool {
-        self.session_expired.load(Ordering::Relaxed)
+        self.now_ms() >= self.session_end_ms.load(Ordering::Acquire)
     }
 
     /// Says in which run this broker is registered. Fetchers wait for it: a fetch that names an

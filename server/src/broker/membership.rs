@@ -6,6 +6,7 @@ use std::time::Duration;
 use highwater_replication::runtime::replica_manager::Peers;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 
 use super::Broker;
 use super::start::StartError;
@@ -67,11 +68,7 @@ impl Membership {
         }
         let mut tasks = JoinSet::new();
         tasks.spawn(tell_broker_epoch(Arc::clone(broker)));
-        tasks.spawn(watch_session(
-            Arc::clone(broker),
-            Arc::clone(&lifecycle),
-            session_timeout,
-        ));
+        tasks.spawn(watch_session(Arc::clone(broker), Arc::clone(&lifecycle)));
         broker
             .replicas
             .start(peers(broker, config), &Handle::current());
@@ -164,29 +161,32 @@ async fn tell_broker_epoch(broker: Arc<Broker>) {
     }
 }
 
-/// Tells partitions when the controllers may have fenced this broker without its knowing.
-async fn watch_session(
-    broker: Arc<Broker>,
-    lifecycle: Arc<BrokerLifecycle>,
-    session_timeout: Duration,
-) {
+/// Tells partitions until when the controllers cannot have fenced this broker without its knowing.
+async fn watch_session(broker: Arc<Broker>, lifecycle: Arc<BrokerLifecycle>) {
     if lifecycle.until_running().await.is_err() {
         return;
     }
-    let mut ticks = tokio::time::interval((session_timeout / 8).max(Duration::from_millis(10)));
+    let mut session_end = lifecycle.session_end();
     let mut was_expired = false;
     loop {
-        ticks.tick().await;
-        let is_expired = lifecycle.may_be_fenced();
+        let now = Instant::now();
+        let end = session_end.borrow_and_update().unwrap_or(now);
+        broker.replicas.context().set_session_end(end);
+        let is_expired = end <= now;
         if is_expired != was_expired {
             was_expired = is_expired;
             match is_expired {
                 true => tracing::warn!(
-                    "no heartbeat was answered for a session: others may lead what this broker led, it stops serving it"
+                    "this broker is fenced, or no heartbeat was answered for a session: others may lead what this broker led, it stops serving it"
                 ),
                 false => tracing::info!("heartbeats are answered again"),
             }
-            broker.replicas.context().set_session_expired(is_expired);
+        }
+        tokio::select! {
+            changed = session_end.changed() => if changed.is_err() {
+                return;
+            },
+            () = sleep_until(end), if !is_expired => {}
         }
     }
 }

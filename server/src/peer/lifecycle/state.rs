@@ -91,7 +91,11 @@ pub struct Lifecycle {
     failures: u32,
     /// Answers in a row that did not bring what is waited for.
     polls: u32,
+    /// When the request on its way was sent.
+    sent_ms: i64,
+    /// When the last request was sent whose answer says that this broker is registered and not fenced.
     last_success_ms: Option<i64>,
+    is_superseded: bool,
 }
 
 impl Lifecycle {
@@ -109,7 +113,9 @@ impl Lifecycle {
             is_news: false,
             failures: 0,
             polls: 0,
+            sent_ms: now_ms,
             last_success_ms: None,
+            is_superseded: false,
         }
     }
 
@@ -161,6 +167,7 @@ impl Lifecycle {
         }
         self.in_flight = true;
         self.is_news = false;
+        self.sent_ms = now_ms;
         Some(match self.broker_epoch {
             None => Communication::Register,
             Some(broker_epoch) => Communication::Heartbeat {
@@ -172,18 +179,27 @@ impl Lifecycle {
         })
     }
 
-    /// Whether the controller may have fenced this broker without telling it: no heartbeat was answered for a whole
-    /// session. Such a broker is better silent, as others may lead what it leads.
-    pub fn may_be_fenced(&self, now_ms: i64) -> bool {
+    /// Until when the controller has not fenced this broker without telling it: a session after a heartbeat was sent
+    /// that it took. From then on the broker is better silent, as others may lead what it leads. `None` when it is
+    /// fenced, or not registered yet.
+    pub fn session_end_ms(&self) -> Option<i64> {
         self.last_success_ms
-            .is_none_or(|last| now_ms - last >= self.settings.session_timeout_ms)
+            .map(|sent| sent.saturating_add(self.settings.session_timeout_ms))
+    }
+
+    /// Whether another run took this one's place before it came to run.
+    pub fn is_superseded(&self) -> bool {
+        self.is_superseded
     }
 
     /// The controller registered this run.
     pub fn on_registered(&mut self, broker_epoch: i64, now_ms: i64) {
         self.broker_epoch = Some(broker_epoch);
+        self.last_success_ms = Some(match self.in_flight {
+            true => self.sent_ms,
+            false => now_ms,
+        });
         self.settle();
-        self.last_success_ms = Some(now_ms);
         self.due_ms = match self.has_seen_registration() {
             true => now_ms,
             false => now_ms + self.settings.heartbeat_interval_ms,
@@ -235,7 +251,7 @@ impl Lifecycle {
     /// The controller answered a heartbeat.
     pub fn on_heartbeat(&mut self, answer: HeartbeatAnswer, now_ms: i64) {
         let is_news = self.settle();
-        self.last_success_ms = Some(now_ms);
+        self.last_success_ms = (!answer.is_fenced).then_some(self.sent_ms);
         let before = self.state;
         if self.state == BrokerState::Starting && answer.is_caught_up {
             self.state = BrokerState::Recovery;
@@ -286,6 +302,17 @@ impl Lifecycle {
             true => now_ms,
             false => now_ms + rest,
         };
+    }
+
+    /// The controller knows this run no more: another process has registered under this id, or the broker was taken out
+    /// of the cluster. One that has not come to run never will.
+    pub fn on_stale_epoch(&mut self, now_ms: i64) {
+        if self.state < BrokerState::Running {
+            self.is_superseded = true;
+            self.state = BrokerState::ShuttingDown;
+        }
+        self.last_success_ms = None;
+        self.on_failure(now_ms);
     }
 
     /// Makes a request due, at the latest when the one on its way is answered.

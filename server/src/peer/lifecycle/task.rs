@@ -25,6 +25,11 @@ pub enum LifecycleEnded {
     /// The controllers did not take it in time.
     #[error("the broker was not registered by the controllers: {0}")]
     NotRegistered(Arc<str>),
+    /// Another process has registered under its id, or it was taken out of the cluster.
+    #[error(
+        "another process is registered under the id of this broker, or it was unregistered: {0}"
+    )]
+    Superseded(Arc<str>),
     /// It was told to stop.
     #[error("the broker is stopping")]
     Stopping,
@@ -36,6 +41,7 @@ pub struct BrokerLifecycle {
     /// Something was told that may make a request due.
     told: Notify,
     state: watch::Sender<BrokerState>,
+    session_end: watch::Sender<Option<Instant>>,
     /// Why the registration was refused last.
     refusal: Mutex<Arc<str>>,
     started: Instant,
@@ -45,6 +51,8 @@ pub struct BrokerLifecycle {
 enum Outcome {
     Registered(i64),
     Heartbeat(HeartbeatAnswer),
+    /// The controller knows this run of the broker no more.
+    Stale(Arc<str>),
     Failed(Arc<str>),
 }
 
@@ -54,6 +62,7 @@ impl BrokerLifecycle {
         let lifecycle = Lifecycle::new(settings, controller.image().offset(), 0);
         Arc::new(BrokerLifecycle {
             state: watch::Sender::new(lifecycle.state()),
+            session_end: watch::Sender::new(None),
             lifecycle: Mutex::new(lifecycle),
             told: Notify::new(),
             refusal: Mutex::new("no controller answered".into()),
@@ -65,14 +74,18 @@ impl BrokerLifecycle {
         i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
+    fn instant(&self, ms: i64) -> Instant {
+        self.started + Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+    }
+
     /// Where the broker is, and word of each change.
     pub fn state(&self) -> watch::Receiver<BrokerState> {
         self.state.subscribe()
     }
 
-    /// See [`Lifecycle::may_be_fenced`].
-    pub fn may_be_fenced(&self) -> bool {
-        self.lifecycle.lock().may_be_fenced(self.now_ms())
+    /// See [`Lifecycle::session_end_ms`]; with word of each change.
+    pub fn session_end(&self) -> watch::Receiver<Option<Instant>> {
+        self.session_end.subscribe()
     }
 
     /// Tells the life cycle something from outside of [`run`](Self::run).
@@ -87,6 +100,11 @@ impl BrokerLifecycle {
         let mut lifecycle = self.lifecycle.lock();
         let told = tell(&mut lifecycle, self.now_ms());
         let now = lifecycle.state();
+        let end = lifecycle.session_end_ms().map(|ms| self.instant(ms));
+        self.session_end.send_if_modified(|known| {
+            let before = std::mem::replace(known, end);
+            before != end
+        });
         self.state.send_if_modified(|state| {
             let before = std::mem::replace(state, now);
             if before != now {
@@ -122,6 +140,9 @@ impl BrokerLifecycle {
         let reached = state.wait_for(|state| *state >= BrokerState::Running).await;
         match reached.map(|state| *state) {
             Ok(BrokerState::Running) => Ok(()),
+            _ if self.lifecycle.lock().is_superseded() => {
+                Err(LifecycleEnded::Superseded(self.refusal.lock().clone()))
+            }
             _ if self.lifecycle.lock().broker_epoch().is_none() => {
                 Err(LifecycleEnded::NotRegistered(self.refusal.lock().clone()))
             }
@@ -190,8 +211,8 @@ impl BrokerLifecycle {
             }
             let due_ms = self.lifecycle.lock().due_ms();
             let due = async {
-                match due_ms.and_then(|ms| u64::try_from(ms).ok()) {
-                    Some(ms) => sleep_until(self.started + Duration::from_millis(ms)).await,
+                match due_ms {
+                    Some(ms) => sleep_until(self.instant(ms)).await,
                     None => pending().await,
                 }
             };
@@ -224,6 +245,14 @@ impl BrokerLifecycle {
             Outcome::Heartbeat(answer) => {
                 self.update(|lifecycle, now_ms| lifecycle.on_heartbeat(answer, now_ms));
             }
+            Outcome::Stale(reason) => {
+                tracing::error!(
+                    reason = &*reason,
+                    "the controller knows this run of the broker no more"
+                );
+                *self.refusal.lock() = reason;
+                self.update(Lifecycle::on_stale_epoch);
+            }
             Outcome::Failed(reason) => {
                 tracing::warn!(reason = &*reason, "the controller did not take it");
                 *self.refusal.lock() = reason;
@@ -233,17 +262,17 @@ impl BrokerLifecycle {
     }
 }
 
-/// Says what was refused and why.
-fn refused(api: &str, error_code: i16) -> Outcome {
+/// What was refused and why.
+fn refused(api: &str, error_code: i16) -> Arc<str> {
     let error = ResponseError::try_from_code(error_code);
     let error = error.map_or_else(|| error_code.to_string(), |error| error.to_string());
-    Outcome::Failed(format!("{api} was refused: {error}").into())
+    format!("{api} was refused: {error}").into()
 }
 
 fn registered(response: Result<BrokerRegistrationResponse, ChannelError>) -> Outcome {
     match response {
         Ok(response) if response.error_code == 0 => Outcome::Registered(response.broker_epoch),
-        Ok(response) => refused("the registration", response.error_code),
+        Ok(response) => Outcome::Failed(refused("the registration", response.error_code)),
         Err(error) => Outcome::Failed(error.to_string().into()),
     }
 }
@@ -255,7 +284,13 @@ fn answered(response: Result<BrokerHeartbeatResponse, ChannelError>) -> Outcome 
             is_fenced: response.is_fenced,
             should_shut_down: response.should_shut_down,
         }),
-        Ok(response) => refused("the heartbeat", response.error_code),
+        Ok(response) => {
+            let reason = refused("the heartbeat", response.error_code);
+            match response.error_code == ResponseError::StaleBrokerEpoch.code() {
+                true => Outcome::Stale(reason),
+                false => Outcome::Failed(reason),
+            }
+        }
         Err(error) => Outcome::Failed(error.to_string().into()),
     }
 }

@@ -1,6 +1,7 @@
 //! A partition that leads.
 
 use std::future::Future;
+use std::time::Duration;
 
 use super::*;
 use crate::runtime::commit_wait::CommitWait;
@@ -330,7 +331,8 @@ fn a_coordinator_appends_in_its_own_epoch_only() {
 #[test]
 fn a_leader_whose_session_has_expired_answers_for_nothing_alone() {
     let fixture = Fixture::leading(1, ALL);
-    fixture.context.set_session_expired(true);
+    let now = tokio::time::Instant::now();
+    fixture.context.set_session_end(now);
     for acks in [Acks::None, Acks::Leader] {
         assert!(matches!(
             fixture.append(1, acks),
@@ -352,7 +354,9 @@ fn a_leader_whose_session_has_expired_answers_for_nothing_alone() {
     // It is committed only if the in-sync replicas follow this leader still.
     let appended = fixture.append(1, Acks::All).expect("appended");
     assert!(appended.commit.is_some(), "not by itself");
-    fixture.context.set_session_expired(false);
+    fixture
+        .context
+        .set_session_end(now + Duration::from_secs(600));
     assert!(fixture.append(1, Acks::Leader).is_ok());
 
     // Nobody else can lead what has one replica.
@@ -361,7 +365,7 @@ fn a_leader_whose_session_has_expired_answers_for_nothing_alone() {
         replicas: vec![B1],
         ..leadership(Some(B1), 1, 1, &[B1])
     });
-    fixture.context.set_session_expired(true);
+    fixture.context.set_session_end(now);
     assert!(fixture.append(1, Acks::Leader).is_ok());
     assert!(latest(&fixture).is_ok());
 }

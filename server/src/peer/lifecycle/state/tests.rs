@@ -177,14 +177,44 @@ fn a_failed_heartbeat_is_sent_again_sooner_than_the_next_would_be() {
 #[test]
 fn a_broker_without_an_answered_heartbeat_for_a_session_may_be_fenced() {
     let mut lifecycle = Lifecycle::new(SETTINGS, 0, 0);
-    assert!(lifecycle.may_be_fenced(0), "it is, before it is registered");
+    assert_eq!(lifecycle.session_end_ms(), None, "not registered yet");
+    assert!(lifecycle.next(0).is_some());
+    lifecycle.on_registered(50, 300);
+    assert_eq!(lifecycle.session_end_ms(), Some(9000));
+    let mut lifecycle = running();
+    assert_eq!(lifecycle.session_end_ms(), Some(9000));
+    // From when it was sent: the controller may have counted from then.
+    assert!(lifecycle.next(2000).is_some());
+    told(&mut lifecycle, UNFENCED, 5000);
+    assert_eq!(lifecycle.session_end_ms(), Some(11_000));
+    assert!(lifecycle.next(7000).is_some());
+    lifecycle.on_failure(8000);
+    assert_eq!(lifecycle.session_end_ms(), Some(11_000));
+    assert!(lifecycle.next(8100).is_some());
+    told(&mut lifecycle, FENCED, 8200);
+    assert_eq!(lifecycle.session_end_ms(), None, "it knows");
+    assert!(lifecycle.next(8210).is_some());
+    told(&mut lifecycle, UNFENCED, 8300);
+    assert_eq!(lifecycle.session_end_ms(), Some(17_210));
+}
+
+#[test]
+fn a_broker_whose_place_another_takes_before_it_runs_ends() {
+    let mut lifecycle = Lifecycle::new(SETTINGS, 0, 0);
     assert!(lifecycle.next(0).is_some());
     lifecycle.on_registered(50, 0);
-    assert!(!lifecycle.may_be_fenced(8999));
-    assert!(lifecycle.may_be_fenced(9000));
-    let lifecycle = running();
-    assert!(!lifecycle.may_be_fenced(8999));
-    assert!(lifecycle.may_be_fenced(9000));
+    lifecycle.on_metadata_offset(50, 100);
+    assert!(lifecycle.next(100).is_some());
+    lifecycle.on_stale_epoch(200);
+    assert_eq!(lifecycle.state(), BrokerState::ShuttingDown);
+    assert!(lifecycle.is_superseded());
+    // One that runs is silent, and asks again, as in Kafka.
+    let mut lifecycle = running();
+    assert!(lifecycle.next(2000).is_some());
+    lifecycle.on_stale_epoch(2100);
+    assert_eq!(lifecycle.state(), BrokerState::Running);
+    assert_eq!(lifecycle.session_end_ms(), None);
+    assert!(lifecycle.next(2200).is_some());
 }
 
 #[test]

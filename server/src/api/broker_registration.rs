@@ -6,6 +6,7 @@ use highwater_replication::cluster::records::{Endpoint, FeatureRange};
 use highwater_replication::cluster::registration::{self, register_broker};
 use highwater_storage::{BrokerEpoch, BrokerId};
 use kafka_protocol::messages::{BrokerRegistrationRequest, BrokerRegistrationResponse};
+use tokio::sync::oneshot;
 
 use super::metadata_change::{active_epoch, decide, flatten_noting, submit, with_sessions};
 use super::{Reply, RequestContext};
@@ -41,27 +42,36 @@ async fn register(
     let id = registration.id;
     let defaults = replication_defaults(&broker.config.current());
     let sessions = Arc::clone(&broker.broker_sessions);
+    let (judged, was_judged) = oneshot::channel();
     let submitted = submit(broker, move |image, _| {
         sessions.with(epoch, image, |liveness, now_ms| {
-            decide(register_broker(
-                image,
-                &defaults,
-                liveness,
-                registration,
-                now_ms,
-            ))
+            let registered = register_broker(image, &defaults, liveness, registration, now_ms);
+            if let Ok((_, broker_epoch)) = &registered {
+                // At once: the next process with this id is judged while this one waits for the others to agree.
+                liveness.on_registered(id, *broker_epoch, now_ms);
+                // Nobody asks for it unless the registration fails.
+                let _ = judged.send(*broker_epoch);
+            }
+            decide(registered)
         })
     });
-    let broker_epoch = flatten_noting(broker, "a registration", id, submitted.await)?;
+    let registered = flatten_noting(broker, "a registration", id, submitted.await);
+    if registered.is_err()
+        && let Ok(broker_epoch) = was_judged.await
+    {
+        // It did not come into the metadata, or another controller decides over it.
+        let _ = with_sessions(broker, |liveness, image, _| {
+            if image.broker(id).map(|known| known.epoch) != Some(broker_epoch) {
+                liveness.on_session_end(id, broker_epoch);
+            }
+        });
+    }
+    let broker_epoch = registered?;
     tracing::info!(
         broker_id = id.0,
         broker_epoch = broker_epoch.0,
         "registered a broker"
     );
-    // Another controller that took over meanwhile gives the broker a session of its own.
-    let _ = with_sessions(broker, |liveness, _, now_ms| {
-        liveness.on_registered(id, broker_epoch, now_ms);
-    });
     Ok(broker_epoch)
 }
 

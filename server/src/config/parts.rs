@@ -97,6 +97,7 @@ impl BrokerConfig {
             voters,
             election_timeout: millis(self.controller_quorum_election_timeout_ms.into()),
             fetch_timeout: millis(self.controller_quorum_fetch_timeout_ms.into()),
+            request_timeout: millis(self.controller_quorum_request_timeout_ms.into()),
             retry_backoff: millis(self.controller_quorum_retry_backoff_ms.into()),
             snapshot_max_bytes: self
                 .controller_quorum_fetch_snapshot_max_bytes

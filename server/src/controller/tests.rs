@@ -74,6 +74,7 @@ fn settings() -> ControllerSettings {
             voters: vec![own],
             election_timeout: Duration::from_millis(1000),
             fetch_timeout: Duration::from_millis(2000),
+            request_timeout: Duration::from_millis(800),
             retry_backoff: Duration::from_millis(20),
             snapshot_max_bytes: 1 << 20,
             max_bytes_between_snapshots: u64::MAX,
@@ -381,6 +382,29 @@ fn a_closure_that_panics_answers_and_changes_nothing() {
     ));
     assert_eq!(controller.handle().image().offset(), offset);
     block_on(create(controller.handle(), "a", 1)).expect("the controller goes on");
+    controller.stop();
+}
+
+#[test]
+fn a_controller_that_cannot_write_says_that_it_has_failed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_logs, controller) = start(dir.path());
+    let server = controller.handle().quorum_server().cloned();
+    server.expect("a controller").fail_writes();
+    let (id, epoch) = (BrokerId(1), controller.handle().broker_epoch());
+    let allocated = controller.handle().submit(move |image, _| {
+        let (records, block) = allocate_producer_ids(image, id, epoch).expect("a block");
+        Decision {
+            records,
+            response: block,
+        }
+    });
+    block_on(allocated).expect_err("nothing is on disk");
+    let failed = controller.until_failed();
+    let reason = block_on(async { tokio::time::timeout(Duration::from_secs(60), failed).await });
+    let reason = reason.expect("it is told");
+    assert!(reason.contains("failed"), "{reason}");
+    assert!(!controller.handle().is_active());
     controller.stop();
 }
 

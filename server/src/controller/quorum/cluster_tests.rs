@@ -143,10 +143,65 @@ fn a_leader_that_is_heard_but_hears_nobody_is_replaced() {
     }
     wait_until("it is not active", || !cluster.handle(first).is_active());
     cluster.create(first, "lost").expect_err("not active");
-    cluster.heal();
-    let leader = cluster.leader();
+    // Its signs of life get through as before.
+    let leader = cluster.leader_but(first);
     cluster.create(leader, "b").expect("created");
+    cluster.heal();
     cluster.until_alike(&["a", "b"]);
+}
+
+#[test]
+fn a_leader_that_nobody_follows_votes_for_another() {
+    let mut cluster = Cluster::start();
+    let first = cluster.leader();
+    cluster.create(first, "a").expect("created");
+    cluster.until_alike(&["a"]);
+    let mut others = NODES.into_iter().filter(|node| *node != first);
+    let (dead, other) = (others.next().expect("two"), others.next().expect("two"));
+    cluster.kill(dead);
+    cluster.cut_requests(first, other);
+    let second = cluster.leader_but(first);
+    assert_eq!(second, other);
+    cluster.create(second, "b").expect("created");
+    cluster.heal();
+    cluster.restart(dead);
+    cluster.until_alike(&["a", "b"]);
+}
+
+#[test]
+fn a_voter_whose_disk_was_emptied_makes_nobody_leader_who_lacks_what_it_had() {
+    let mut cluster = Cluster::start();
+    let leader = cluster.leader();
+    cluster.create(leader, "a").expect("created");
+    cluster.until_alike(&["a"]);
+    let mut others = NODES.into_iter().filter(|node| *node != leader);
+    let (behind, emptied) = (others.next().expect("two"), others.next().expect("two"));
+    cluster.kill(behind);
+    cluster.create(leader, "b").expect("two of three have it");
+    cluster.kill(leader);
+    cluster.kill(emptied);
+    cluster.wipe(emptied);
+    cluster.restart(emptied);
+    cluster.restart(behind);
+    std::thread::sleep(Duration::from_secs(3));
+    for node in [behind, emptied] {
+        assert!(
+            !cluster.handle(node).is_active(),
+            "node {node} leads without b"
+        );
+    }
+    // With the one that has all, it is brought up to date, and votes as before.
+    cluster.restart(leader);
+    cluster.until_alike(&["a", "b"]);
+    let second = cluster.leader();
+    assert_ne!(second, emptied);
+    cluster.create(second, "c").expect("created");
+    cluster.until_alike(&["a", "b", "c"]);
+    cluster.kill(second);
+    let third = cluster.leader();
+    cluster.create(third, "d").expect("created");
+    cluster.restart(second);
+    cluster.until_alike(&["a", "b", "c", "d"]);
 }
 
 /// Kills, cuts and heals at random while requests go on; every request that was answered must be there at the end, on

@@ -13,9 +13,10 @@ use openraft::ServerState;
 use openraft::network::RaftNetworkFactory;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use uuid::Uuid;
 
+use super::lease::Lease;
 use super::log_store::LogStore;
 use super::network::{QuorumClient, QuorumNetwork};
 use super::types::{LogId, Raft};
@@ -49,16 +50,41 @@ pub(super) struct Electorate {
     pub(super) store: LogStore,
     /// As long as openraft votes for nobody else.
     pub(super) leader_lease: Duration,
+    /// What this node may do while it leads.
+    pub(super) lease: Arc<Lease>,
 }
 
 impl Electorate {
-    /// Whether this node would vote for one whose log ends with `last_log_id`: it hears from no leader, and has no more
-    /// itself. Promises nothing.
+    /// Whether this node may have a say in who leads. One whose log was begun anew may have forgotten what was agreed on
+    /// with its vote, and could make one leader who does not have it; until it is up to date, it votes only where nothing
+    /// was agreed on yet: in a new cluster.
+    pub(super) fn may_vote_for(&self, last_log_id: Option<LogId>) -> bool {
+        !self.store.may_lack_entries() || has_only_begun(last_log_id)
+    }
+
+    /// Whether this node is about to have a part in the first election of a new cluster: from then on it lacks nothing.
+    pub(super) fn is_first_election(&self, last_log_id: Option<LogId>) -> bool {
+        self.store.may_lack_entries()
+            && has_only_begun(last_log_id)
+            && has_only_begun(self.store.last_log_id())
+    }
+
+    /// Whether this node would vote for one whose log ends with `last_log_id`: it hears from no leader, is none that a
+    /// majority answers, and has no more itself. Promises nothing.
     pub(super) fn would_vote(&self, raft: &Raft, last_log_id: Option<LogId>) -> bool {
-        let leads = raft.metrics().borrow().state == ServerState::Leader;
+        if !self.may_vote_for(last_log_id) {
+            return false;
+        }
+        let is_leader = raft.metrics().borrow().state == ServerState::Leader;
+        let leads = is_leader && self.lease.is_valid();
         let hears_a_leader = self.contact.until(self.leader_lease) > Instant::now();
         !leads && !hears_a_leader && last_log_id >= self.store.last_log_id()
     }
+}
+
+/// Whether a log has nothing but the entry that every log begins with, or not even that.
+fn has_only_begun(last_log_id: Option<LogId>) -> bool {
+    last_log_id.is_none_or(|last| last.index == 0)
 }
 
 /// Asks for elections.
@@ -75,9 +101,6 @@ impl ElectionTimer {
     /// Runs until the consensus ends on this node.
     pub(super) async fn run(mut self) {
         let mut clients = BTreeMap::new();
-        for other in self.others.clone() {
-            clients.insert(other, self.network.new_client(other, &()).await);
-        }
         let mut due = self.next_due();
         loop {
             sleep_until(due).await;
@@ -85,7 +108,10 @@ impl ElectionTimer {
                 due = self.next_due();
                 continue;
             }
-            if self.has_pre_votes(&mut clients).await
+            let last_log_id = self.electorate.store.last_log_id();
+            if self.electorate.may_vote_for(last_log_id)
+                && self.has_pre_votes(&mut clients).await
+                && self.may_ask(last_log_id)
                 && let Err(error) = self.raft.trigger().elect().await
             {
                 tracing::debug!(%error, "no election, the consensus has ended");
@@ -94,6 +120,18 @@ impl ElectionTimer {
             let quarter = self.election_timeout / 4;
             due = Instant::now() + quarter + random_up_to(self.election_timeout - quarter);
         }
+    }
+
+    /// Notes that this node lacks nothing, if this is the first election of a new cluster.
+    fn may_ask(&self, last_log_id: Option<LogId>) -> bool {
+        if !self.electorate.is_first_election(last_log_id) {
+            return true;
+        }
+        let noted = self.electorate.store.set_up_to_date();
+        if let Err(error) = &noted {
+            tracing::error!(%error, "no election, the quorum's log cannot be written");
+        }
+        noted.is_ok()
     }
 
     /// When whoever leads, if it is silent from now on, has been silent for its lease.
@@ -110,13 +148,17 @@ impl ElectionTimer {
         self.lease_end() + random_up_to(self.election_timeout / 2)
     }
 
-    /// Whether a majority would vote for this node.
-    async fn has_pre_votes(&self, clients: &mut BTreeMap<u64, QuorumClient>) -> bool {
+    /// Whether a majority would vote for this node. The answers of the rest are not waited for.
+    async fn has_pre_votes(&mut self, clients: &mut BTreeMap<u64, QuorumClient>) -> bool {
         let voters = self.others.len() + 1;
         let majority = voters / 2 + 1;
         let last_log_id = self.electorate.store.last_log_id();
         let mut asked = JoinSet::new();
-        for (other, mut client) in std::mem::take(clients) {
+        for other in self.others.clone() {
+            let mut client = match clients.remove(&other) {
+                Some(client) => client,
+                None => self.network.new_client(other, &()).await,
+            };
             let patience = self.election_timeout;
             asked.spawn(async move {
                 let granted = timeout(patience, client.pre_vote(last_log_id)).await;
@@ -124,7 +166,9 @@ impl ElectionTimer {
             });
         }
         let mut votes = 1;
-        while let Some(answer) = asked.join_next().await {
+        while votes < majority
+            && let Some(answer) = asked.join_next().await
+        {
             let Ok((other, client, granted)) = answer else {
                 continue;
             };
@@ -132,6 +176,19 @@ impl ElectionTimer {
             votes += usize::from(granted);
         }
         votes >= majority
+    }
+}
+
+/// Sends signs of life while this node leads, until the consensus ends on it.
+pub(super) async fn send_heartbeats(raft: Raft, interval: Duration) {
+    let mut metrics = raft.metrics();
+    loop {
+        let leads = metrics.wait_for(|metrics| metrics.state == ServerState::Leader);
+        let has_ended = leads.await.is_err() || raft.trigger().heartbeat().await.is_err();
+        if has_ended {
+            return;
+        }
+        sleep(interval).await;
     }
 }
 

@@ -112,6 +112,12 @@ impl LogFile {
         self.synced.max(HEADER_BYTES)
     }
 
+    /// Has every write from now on fail, as on a disk that is gone.
+    #[cfg(test)]
+    pub(super) fn fail_writes(&mut self) {
+        self.file = File::open(&self.path).expect("the file opens");
+    }
+
     /// Appends records with one write; they are not forced to disk yet. After an error the file is as before.
     pub(super) fn append(&mut self, contents: &[Vec<u8>]) -> Result<Vec<Place>, MetadataError> {
         let total = contents.iter().map(|content| FRAME_BYTES + content.len());

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use openraft::storage::{LogFlushed, RaftLogStorage};
 use openraft::{EntryPayload, LogState, OptionalSend, RaftLogReader, StorageIOError};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 
 use super::log_file::{LogFile, Place};
+use super::log_record::{AppliedState, Record, Replayed, Slot, decode, encode, encode_entry, slot};
 use super::types::{Entry, LogId, QuorumTypes, StorageError, StoredMembership, Vote};
 use crate::metadata::MetadataError;
 
@@ -23,26 +23,6 @@ const MAX_READ_BYTES: u64 = 1 << 20;
 /// The file is written anew without what is purged when that takes more than this and more than half of it.
 const MIN_GARBAGE_BYTES: u64 = 1 << 20;
 
-/// One change of the log, as it is in the file.
-#[derive(Debug, Serialize, Deserialize)]
-enum Record {
-    Vote(Vote),
-    Entry(Entry),
-    /// Entries from this index on are gone.
-    Truncate(u64),
-    /// Entries up to this one are gone.
-    Purge(LogId),
-    /// What the state machine has on disk.
-    Applied(AppliedState),
-}
-
-/// What the state machine has applied and forced to disk.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct AppliedState {
-    pub(super) last_applied: Option<LogId>,
-    pub(super) membership: StoredMembership,
-}
-
 /// When what was written is forced to disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Durability {
@@ -52,18 +32,19 @@ pub(super) enum Durability {
     WithRequests,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    log_id: LogId,
-    place: Place,
-    /// Where the metadata log ends after this entry, if it is applied; -1 when no entry said yet.
-    end_offset: i64,
+/// What is asked for often, and by threads that must not wait for the disk.
+#[derive(Debug, Clone, Copy, Default)]
+struct Brief {
+    vote: Option<Vote>,
+    last_log_id: Option<LogId>,
+    may_lack_entries: bool,
 }
 
 struct Inner {
     file: LogFile,
     durability: Durability,
     vote: Option<Vote>,
+    may_lack_entries: bool,
     purged: Option<LogId>,
     /// All entries after `purged`, without a gap.
     slots: VecDeque<Slot>,
@@ -72,11 +53,16 @@ struct Inner {
     cache_bytes: usize,
     applied: AppliedState,
     live_bytes: u64,
+    /// Set after each change. Never locked while something is written.
+    brief: Arc<Mutex<Brief>>,
 }
 
 /// The log, for the consensus, its readers and the state machine; all see the same.
 #[derive(Clone)]
-pub(super) struct LogStore(Arc<Mutex<Inner>>);
+pub(super) struct LogStore {
+    inner: Arc<Mutex<Inner>>,
+    brief: Arc<Mutex<Brief>>,
+}
 
 impl LogStore {
     /// Opens the log in `path`, or makes an empty one. Blocks on the disk.
@@ -86,64 +72,100 @@ impl LogStore {
             let record = decode(path, content)?;
             state.take(path, record, place)
         })?;
+        let brief = Arc::default();
         let inner = Inner {
             file,
             durability,
             vote: state.vote,
+            may_lack_entries: state.may_lack_entries,
             purged: state.purged,
             live_bytes: state.slots.iter().map(|slot| slot.place.size_bytes()).sum(),
             slots: state.slots,
             cache: VecDeque::new(),
             cache_bytes: 0,
             applied: state.applied,
+            brief: Arc::clone(&brief),
         };
-        Ok(Self(Arc::new(Mutex::new(inner))))
+        inner.tell();
+        Ok(Self {
+            inner: Arc::new(Mutex::new(inner)),
+            brief,
+        })
     }
 
-    /// Whether nothing was ever written.
+    /// Whether it has no entry, and never had one.
     pub(super) fn is_empty(&self) -> bool {
-        let inner = self.0.lock();
-        inner.vote.is_none() && inner.purged.is_none() && inner.slots.is_empty()
+        let inner = self.inner.lock();
+        inner.purged.is_none() && inner.slots.is_empty()
     }
 
     /// Begins a log that is empty: with the entry that says who votes, and a vote that keeps every later epoch above
-    /// those that the metadata log has.
-    pub(super) fn begin(&self, first: Entry, vote: Vote) -> Result<(), MetadataError> {
-        let mut inner = self.0.lock();
-        inner.append_records(&[Record::Vote(vote)])?;
+    /// those that the metadata log has. `may_lack_entries` says that this may be in place of a log that is lost.
+    pub(super) fn begin(
+        &self,
+        first: Entry,
+        vote: Vote,
+        may_lack_entries: bool,
+    ) -> Result<(), MetadataError> {
+        let mut inner = self.inner.lock();
+        // A start that did not come to its end has left one.
+        let vote = inner.vote.unwrap_or(vote);
+        let before = [Record::Vote(vote), Record::MayLackEntries(may_lack_entries)];
+        inner.append_entries(&before, vec![first])?;
         inner.vote = Some(vote);
-        inner.append_entries(vec![first])
+        inner.may_lack_entries = may_lack_entries;
+        inner.tell();
+        inner.sync_unless_lazy()
+    }
+
+    /// Whether this node may lack entries that it had a part in agreeing on.
+    pub(super) fn may_lack_entries(&self) -> bool {
+        self.brief.lock().may_lack_entries
+    }
+
+    /// A leader has brought the log up to date: it has every entry that was agreed on.
+    pub(super) fn set_up_to_date(&self) -> Result<(), MetadataError> {
+        let mut inner = self.inner.lock();
+        if !inner.may_lack_entries {
+            return Ok(());
+        }
+        inner.append_records(&[Record::MayLackEntries(false)])?;
+        inner.file.sync()?;
+        inner.may_lack_entries = false;
+        inner.tell();
+        Ok(())
     }
 
     /// Forgets that this node won the vote: it asks again after a start, in an epoch of its own.
     pub(super) fn resign(&self, node: u64) {
-        let mut inner = self.0.lock();
+        let mut inner = self.inner.lock();
         if let Some(vote) = &mut inner.vote
             && vote.leader_id().voted_for() == Some(node)
         {
             vote.committed = false;
         }
+        inner.tell();
     }
 
     /// The vote.
     pub(super) fn vote(&self) -> Option<Vote> {
-        self.0.lock().vote
+        self.brief.lock().vote
     }
 
     /// The last entry.
     pub(super) fn last_log_id(&self) -> Option<LogId> {
-        self.0.lock().last_log_id()
+        self.brief.lock().last_log_id
     }
 
     /// What the state machine had on disk.
     pub(super) fn applied(&self) -> AppliedState {
-        self.0.lock().applied.clone()
+        self.inner.lock().applied.clone()
     }
 
     /// Notes what the state machine has on disk. It is not forced to disk itself: an older note is as good, but that
     /// more is applied again.
     pub(super) fn set_applied(&self, applied: AppliedState) -> Result<(), MetadataError> {
-        let mut inner = self.0.lock();
+        let mut inner = self.inner.lock();
         if inner.applied == applied {
             return Ok(());
         }
@@ -154,29 +176,35 @@ impl LogStore {
 
     /// Reserves space on disk for entries of so many bytes.
     pub(super) fn reserve(&self, bytes: u64) -> Result<(), MetadataError> {
-        self.0.lock().file.reserve(bytes)
+        self.inner.lock().file.reserve(bytes)
     }
 
     /// Forces everything to disk.
     pub(super) fn sync(&self) -> Result<(), MetadataError> {
-        self.0.lock().file.sync()
+        self.inner.lock().file.sync()
     }
 
     /// How much of the file is on disk for sure.
     #[cfg(test)]
     pub(super) fn synced(&self) -> u64 {
-        self.0.lock().file.synced()
+        self.inner.lock().file.synced()
+    }
+
+    /// Has every write from now on fail.
+    #[cfg(test)]
+    pub(super) fn fail_writes(&self) {
+        self.inner.lock().file.fail_writes();
     }
 
     /// Where the metadata log of a node ends that has everything up to `index`; -1 when that is not known.
     pub(super) fn end_offset_at(&self, index: u64) -> i64 {
-        let inner = self.0.lock();
+        let inner = self.inner.lock();
         inner.slot(index).map_or(-1, |slot| slot.end_offset)
     }
 
     /// Who votes, as the newest entry says that does; `None` when none in the log does.
     pub(super) fn membership(&self) -> Result<Option<StoredMembership>, MetadataError> {
-        let inner = self.0.lock();
+        let inner = self.inner.lock();
         for slot in inner.slots.iter().rev() {
             if let EntryPayload::Membership(membership) = inner.entry(slot)?.payload {
                 return Ok(Some(StoredMembership::new(Some(slot.log_id), membership)));
@@ -186,68 +214,26 @@ impl LogStore {
     }
 }
 
-/// The state that the records of the file make.
-#[derive(Default)]
-struct Replayed {
-    vote: Option<Vote>,
-    purged: Option<LogId>,
-    slots: VecDeque<Slot>,
-    applied: AppliedState,
-}
-
-impl Replayed {
-    fn take(&mut self, path: &Path, record: Record, place: Place) -> Result<(), MetadataError> {
-        match record {
-            Record::Vote(vote) => self.vote = Some(vote),
-            Record::Applied(applied) => self.applied = applied,
-            Record::Truncate(from) => self.slots.retain(|slot| slot.log_id.index < from),
-            Record::Purge(upto) => {
-                self.slots.retain(|slot| slot.log_id.index > upto.index);
-                self.purged = Some(upto);
-            }
-            Record::Entry(entry) => {
-                let last = self.slots.back().map(|slot| slot.log_id).or(self.purged);
-                let expected = last.map_or(0, |last| last.index + 1);
-                // A log may begin anywhere when nothing was purged from it.
-                if entry.log_id.index != expected && last.is_some() {
-                    return Err(MetadataError::Corrupt {
-                        path: path.display().to_string(),
-                        reason: format!(
-                            "entry {} follows where {expected} is expected",
-                            entry.log_id.index
-                        ),
-                    });
-                }
-                let before = self.slots.back().map_or(-1, |slot| slot.end_offset);
-                self.slots.push_back(slot(&entry, place, before));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn slot(entry: &Entry, place: Place, end_offset_before: i64) -> Slot {
-    let end_offset = match &entry.payload {
-        EntryPayload::Normal(entry) => entry.end_offset,
-        _ => end_offset_before,
-    };
-    Slot {
-        log_id: entry.log_id,
-        place,
-        end_offset,
-    }
-}
-
 impl Inner {
     fn append_records(&mut self, records: &[Record]) -> Result<Vec<Place>, MetadataError> {
         let contents: Result<Vec<_>, _> = records.iter().map(encode).collect();
         self.file.append(&contents?)
     }
 
-    fn append_entries(&mut self, entries: Vec<Entry>) -> Result<(), MetadataError> {
-        let contents: Result<Vec<_>, _> = entries.iter().map(encode_entry).collect();
+    /// Appends entries, and what is to be there before them, with one write.
+    fn append_entries(
+        &mut self,
+        before: &[Record],
+        entries: Vec<Entry>,
+    ) -> Result<(), MetadataError> {
+        let contents = before.iter().map(encode);
+        let contents: Result<Vec<_>, _> =
+            contents.chain(entries.iter().map(encode_entry)).collect();
         let places = self.file.append(&contents?)?;
-        for (entry, place) in entries.into_iter().zip(places) {
+        for (entry, place) in entries
+            .into_iter()
+            .zip(places.into_iter().skip(before.len()))
+        {
             let before = self.slots.back().map_or(-1, |slot| slot.end_offset);
             self.slots.push_back(slot(&entry, place, before));
             self.live_bytes += place.size_bytes();
@@ -260,6 +246,15 @@ impl Inner {
             self.cache_bytes -= self.slots[oldest].place.size_bytes() as usize;
         }
         Ok(())
+    }
+
+    /// Tells those who do not wait for the disk what has changed.
+    fn tell(&self) {
+        *self.brief.lock() = Brief {
+            vote: self.vote,
+            last_log_id: self.last_log_id(),
+            may_lack_entries: self.may_lack_entries,
+        };
     }
 
     fn last_log_id(&self) -> Option<LogId> {
@@ -324,6 +319,7 @@ impl Inner {
             .is_some_and(|known| known.leader_id() == vote.leader_id());
         self.append_records(&[Record::Vote(vote)])?;
         self.vote = Some(vote);
+        self.tell();
         if is_known {
             return Ok(());
         }
@@ -334,7 +330,8 @@ impl Inner {
         let has_request = entries
             .iter()
             .any(|entry| matches!(entry.payload, EntryPayload::Normal(_)));
-        self.append_entries(entries)?;
+        self.append_entries(&[], entries)?;
+        self.tell();
         match has_request {
             true => self.file.sync(),
             false => self.sync_unless_lazy(),
@@ -350,6 +347,7 @@ impl Inner {
         {
             self.slots.pop_back();
         }
+        self.tell();
         self.reset_cache();
         Ok(())
     }
@@ -364,6 +362,7 @@ impl Inner {
             self.slots.pop_front();
         }
         self.purged = Some(upto);
+        self.tell();
         self.reset_cache();
         self.live_bytes = self.slots.iter().map(|slot| slot.place.size_bytes()).sum();
         let garbage = self.file.end().saturating_sub(self.live_bytes);
@@ -389,6 +388,7 @@ impl Inner {
     fn rewrite(&mut self) -> Result<(), MetadataError> {
         let mut contents = Vec::new();
         contents.extend(self.vote.map(|vote| encode(&Record::Vote(vote))));
+        contents.push(encode(&Record::MayLackEntries(self.may_lack_entries)));
         contents.push(encode(&Record::Applied(self.applied.clone())));
         contents.extend(self.purged.map(|purged| encode(&Record::Purge(purged))));
         let before = contents.len();
@@ -404,32 +404,12 @@ impl Inner {
     }
 }
 
-fn encode(record: &Record) -> Result<Vec<u8>, MetadataError> {
-    postcard::to_stdvec(record).map_err(|error| MetadataError::Corrupt {
-        path: "quorum log".to_owned(),
-        reason: format!("a record cannot be encoded: {error}"),
-    })
-}
-
-/// As [`encode`] of a [`Record::Entry`], without a copy of the entry.
-fn encode_entry(entry: &Entry) -> Result<Vec<u8>, MetadataError> {
-    // Cloning an entry shares its batches.
-    encode(&Record::Entry(entry.clone()))
-}
-
-fn decode(path: &Path, content: &[u8]) -> Result<Record, MetadataError> {
-    postcard::from_bytes(content).map_err(|error| MetadataError::Corrupt {
-        path: path.display().to_string(),
-        reason: format!("a record does not parse: {error}"),
-    })
-}
-
 impl RaftLogReader<QuorumTypes> for LogStore {
     async fn try_get_log_entries<RB: RangeBounds<u64> + Clone + Debug + OptionalSend>(
         &mut self,
         range: RB,
     ) -> Result<Vec<Entry>, StorageError> {
-        let inner = self.0.lock();
+        let inner = self.inner.lock();
         let entries = inner.range(&range).map(|slot| inner.entry(slot));
         let entries: Result<Vec<_>, _> = entries.collect();
         entries.map_err(|error| StorageIOError::read_logs(&error).into())
@@ -440,7 +420,7 @@ impl RaftLogReader<QuorumTypes> for LogStore {
         start: u64,
         end: u64,
     ) -> Result<Vec<Entry>, StorageError> {
-        let inner = self.0.lock();
+        let inner = self.inner.lock();
         let mut entries = Vec::new();
         let mut bytes = 0;
         for slot in inner.range(&(start..end)) {
@@ -459,7 +439,7 @@ impl RaftLogStorage<QuorumTypes> for LogStore {
     type LogReader = Self;
 
     async fn get_log_state(&mut self) -> Result<LogState<QuorumTypes>, StorageError> {
-        let inner = self.0.lock();
+        let inner = self.inner.lock();
         Ok(LogState {
             last_purged_log_id: inner.purged,
             last_log_id: inner.last_log_id(),
@@ -471,7 +451,7 @@ impl RaftLogStorage<QuorumTypes> for LogStore {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), StorageError> {
-        let saved = self.0.lock().save_vote(*vote);
+        let saved = self.inner.lock().save_vote(*vote);
         saved.map_err(|error| StorageIOError::write_vote(&error).into())
     }
 
@@ -488,19 +468,19 @@ impl RaftLogStorage<QuorumTypes> for LogStore {
         I: IntoIterator<Item = Entry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
-        let appended = self.0.lock().append(entries.into_iter().collect());
+        let appended = self.inner.lock().append(entries.into_iter().collect());
         appended.map_err(|error| StorageIOError::write_logs(&error))?;
         callback.log_io_completed(Ok(()));
         Ok(())
     }
 
     async fn truncate(&mut self, log_id: LogId) -> Result<(), StorageError> {
-        let truncated = self.0.lock().truncate(log_id.index);
+        let truncated = self.inner.lock().truncate(log_id.index);
         truncated.map_err(|error| StorageIOError::write_logs(&error).into())
     }
 
     async fn purge(&mut self, log_id: LogId) -> Result<(), StorageError> {
-        let purged = self.0.lock().purge(log_id);
+        let purged = self.inner.lock().purge(log_id);
         purged.map_err(|error| StorageIOError::write_logs(&error).into())
     }
 }

@@ -6,6 +6,7 @@
 mod election;
 mod lease;
 mod log_file;
+mod log_record;
 mod log_store;
 mod network;
 mod room;
@@ -54,6 +55,9 @@ pub struct QuorumSettings {
     /// `controller.quorum.fetch.timeout.ms`: without word from the leader for so long, another is elected; without word
     /// from a majority for so long, the leader is not active any more.
     pub fetch_timeout: Duration,
+    /// `controller.quorum.request.timeout.ms`: the most that a message to another controller waits for its answer. No
+    /// longer than a leader counts without a sign of life, however long this is.
+    pub request_timeout: Duration,
     /// `controller.quorum.retry.backoff.ms`: the first rest after a controller could not be reached.
     pub retry_backoff: Duration,
     /// `controller.quorum.fetch.snapshot.max.bytes`: the most of a snapshot in one message.

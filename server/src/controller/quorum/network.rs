@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use openraft::error::{
@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::lease::Lease;
 use super::log_store::LogStore;
 use super::rpc::{Answer, Envelope, Message, request_frame};
 use super::types::{LogId, QuorumTypes, node_id, raft_id};
@@ -40,6 +41,8 @@ pub(super) struct QuorumNetwork {
     /// `controller.quorum.retry.backoff.ms`: the first rest after a failure.
     pub(super) retry_backoff: Duration,
     pub(super) reachable: Reachable,
+    /// What this node may do while it leads.
+    pub(super) lease: Arc<Lease>,
 }
 
 /// Which controllers answer, so that the log tells of it once when it changes. None is known at first.
@@ -73,6 +76,8 @@ impl RaftNetworkFactory<QuorumTypes> for QuorumNetwork {
             store: self.store.clone(),
             retry_backoff: self.retry_backoff,
             reachable: self.reachable.clone(),
+            lease: Arc::clone(&self.lease),
+            answered: None,
             stream: None,
             correlation_id: 0,
         }
@@ -88,6 +93,9 @@ pub(super) struct QuorumClient {
     store: LogStore,
     retry_backoff: Duration,
     reachable: Reachable,
+    lease: Arc<Lease>,
+    /// When the other one answered last.
+    answered: Option<Instant>,
     /// Taken out while a request is under way: one that was given up leaves nothing behind that could be mistaken for
     /// the answer to the next.
     stream: Option<TcpStream>,
@@ -115,7 +123,10 @@ impl QuorumClient {
     async fn call(&mut self, message: Message) -> Result<Answer, CallError> {
         let result = self.try_call(message).await;
         let failure = match &result {
-            Ok(_) => None,
+            Ok(_) => {
+                self.answered = Some(Instant::now());
+                None
+            }
             Err(CallError::Unreachable(error) | CallError::Broken(error)) => Some(error),
         };
         self.reachable.note(self.target, failure);
@@ -183,6 +194,21 @@ impl QuorumClient {
         )
     }
 
+    /// Makes sure that the other one is not made to follow a leader that hears nobody: while no majority answers, it is
+    /// told of a leader only if it has answered itself not long ago. What it cannot answer would keep it from electing
+    /// another.
+    async fn ask_for_an_answer(&mut self) -> Result<(), CallError> {
+        let limit = self.lease.limit();
+        let has_answered = self.answered.is_some_and(|last| last.elapsed() < limit);
+        if has_answered || self.lease.is_valid() {
+            return Ok(());
+        }
+        match self.call(Message::Ping).await? {
+            Answer::Ping => Ok(()),
+            other => Err(CallError::Broken(unexpected_answer(&other))),
+        }
+    }
+
     /// Notes how far the other one is, for DescribeQuorum.
     fn note_progress(&self, index: Option<u64>) {
         let end_offset = index.map_or(-1, |index| self.store.end_offset_at(index));
@@ -221,9 +247,12 @@ async fn exchange(
     Ok(body)
 }
 
+fn unexpected_answer(answer: &Answer) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{answer:?}"))
+}
+
 fn unexpected<E: std::error::Error>(answer: &Answer) -> RPCError<u64, (), E> {
-    let error = io::Error::new(io::ErrorKind::InvalidData, format!("{answer:?}"));
-    NetworkError::new(&error).into()
+    NetworkError::new(&unexpected_answer(answer)).into()
 }
 
 impl RaftNetwork<QuorumTypes> for QuorumClient {
@@ -232,10 +261,16 @@ impl RaftNetwork<QuorumTypes> for QuorumClient {
         request: AppendEntriesRequest<QuorumTypes>,
         _: RPCOption,
     ) -> Result<AppendEntriesResponse<u64>, RPCError<u64, (), RaftError<u64>>> {
-        let sent = request.entries.last().map(|entry| entry.log_id);
-        let matching = sent.or(request.prev_log_id).map(|log_id| log_id.index);
+        let last = request.entries.last().map(|entry| entry.log_id);
+        let matching = last.or(request.prev_log_id).map(|log_id| log_id.index);
+        let term = request.vote.leader_id().term;
+        self.ask_for_an_answer().await?;
+        let sent = Instant::now();
         match self.call(Message::AppendEntries(request)).await? {
             Answer::AppendEntries(response) => {
+                if !matches!(response, AppendEntriesResponse::HigherVote(_)) {
+                    self.lease.on_ack(self.target, term, sent);
+                }
                 if response.is_success() {
                     self.note_progress(matching);
                 }
@@ -251,6 +286,7 @@ impl RaftNetwork<QuorumTypes> for QuorumClient {
         _: RPCOption,
     ) -> Result<InstallSnapshotResponse<u64>, RPCError<u64, (), RaftError<u64, InstallSnapshotError>>>
     {
+        self.ask_for_an_answer().await?;
         match self.call(Message::InstallSnapshot(request)).await? {
             Answer::InstallSnapshot(response) => Ok(response),
             Answer::SnapshotMismatch(mismatch) => {

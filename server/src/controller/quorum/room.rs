@@ -51,6 +51,12 @@ impl Room {
         self.store.synced()
     }
 
+    /// Has every write to the quorum's log fail from now on.
+    #[cfg(test)]
+    pub(super) fn fail_writes(&self) {
+        self.store.fail_writes();
+    }
+
     /// Whether space is kept back for the day the disk is full.
     pub(in crate::controller) fn holds_reserve(&self) -> bool {
         self.reserve.lock().is_held()

@@ -14,8 +14,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::election::Electorate;
+use super::log_store::LogStore;
 use super::room::Room;
 use super::types::{Entry, LogId, QuorumTypes, Raft};
+use crate::metadata::MetadataError;
 
 /// The api key of messages between controllers: none of Kafka's.
 pub(crate) const QUORUM_API_KEY: i16 = 0x4857;
@@ -40,6 +42,8 @@ pub(super) enum Message {
     InstallSnapshot(InstallSnapshotRequest<QuorumTypes>),
     /// Whether the node would vote for one whose log ends so.
     PreVote(Option<LogId>),
+    /// Whether the node can be heard. It does not take this for a sign of a leader.
+    Ping,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,6 +56,7 @@ pub(super) enum Answer {
     SnapshotMismatch(SnapshotMismatch),
     /// The node takes no message now, or not this one; says why.
     Refused(String),
+    Ping,
 }
 
 /// The frame of a message, with its length.
@@ -108,6 +113,12 @@ impl QuorumServer {
         self.room.synced()
     }
 
+    /// Has every write to the quorum's log fail from now on.
+    #[cfg(test)]
+    pub(in crate::controller) fn fail_writes(&self) {
+        self.room.fail_writes();
+    }
+
     /// Answers the message in `body`, what follows the header of a request.
     ///
     /// # Errors
@@ -131,19 +142,68 @@ impl QuorumServer {
         }
         match envelope.message {
             Message::AppendEntries(request) => self.append_entries(request).await,
-            Message::Vote(request) => match self.raft.vote(request).await {
-                Ok(response) => {
-                    if response.vote_granted {
-                        self.electorate.contact.touch();
-                    }
-                    Answer::Vote(response)
-                }
-                Err(error) => Answer::Refused(error.to_string()),
-            },
+            Message::Vote(request) => self.vote(request).await,
+            Message::Ping => Answer::Ping,
             Message::PreVote(last_log_id) => {
                 Answer::PreVote(self.electorate.would_vote(&self.raft, last_log_id))
             }
             Message::InstallSnapshot(request) => self.install_snapshot(request).await,
+        }
+    }
+
+    async fn vote(&self, request: VoteRequest<u64>) -> Answer {
+        let electorate = &self.electorate;
+        if !electorate.may_vote_for(request.last_log_id) {
+            tracing::warn!(
+                "no vote: the quorum's log of this node was begun anew, and no leader has brought it up to date yet"
+            );
+            let vote = electorate.store.vote().unwrap_or_default();
+            let refusal = VoteResponse::new(vote, electorate.store.last_log_id(), false);
+            return Answer::Vote(refusal);
+        }
+        if electorate.is_first_election(request.last_log_id)
+            && let Err(error) = self.on_disk(|_, store| store.set_up_to_date()).await
+        {
+            tracing::error!(%error, "no vote, the quorum's log cannot be written");
+            return Answer::Refused(error);
+        }
+        match self.raft.vote(request).await {
+            Ok(response) => {
+                if response.vote_granted {
+                    electorate.contact.touch();
+                    electorate.lease.on_term(response.vote.leader_id().term);
+                }
+                Answer::Vote(response)
+            }
+            Err(error) => Answer::Refused(error.to_string()),
+        }
+    }
+
+    /// Does on a thread that may wait for the disk what must not be done on those of the network.
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Room, &LogStore) -> Result<T, MetadataError> + Send + 'static,
+    ) -> Result<T, String> {
+        let (room, store) = (Arc::clone(&self.room), self.electorate.store.clone());
+        let done = tokio::task::spawn_blocking(move || work(&room, &store)).await;
+        match done {
+            Ok(result) => result.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Notes that a leader has brought this node up to date, once it has.
+    async fn note_up_to_date(&self, term: u64, last: Option<LogId>, committed: Option<LogId>) {
+        // What was agreed on before is known to be with the first entry of the leader's own term.
+        let is_up_to_date = committed
+            .is_some_and(|committed| committed.leader_id.term == term && Some(committed) <= last);
+        if !is_up_to_date || !self.electorate.store.may_lack_entries() {
+            return;
+        }
+        match self.on_disk(|_, store| store.set_up_to_date()).await {
+            Ok(()) => tracing::info!("the quorum's log of this node is up to date, it votes now"),
+            // The next message tries again.
+            Err(error) => tracing::error!(%error, "the quorum's log cannot be written"),
         }
     }
 
@@ -154,16 +214,22 @@ impl QuorumServer {
         if !request.entries.is_empty() {
             let bytes = request.entries.iter().map(size_bytes).sum();
             // What the leader had space for is not refused lightly: what is kept back is for such a day.
-            if let Err(error) = self.room.reserve(bytes, true) {
+            if let Err(error) = self.on_disk(move |room, _| room.reserve(bytes, true)).await {
                 tracing::error!(%error, "no space for what the active controller writes");
-                return Answer::Refused(error.to_string());
+                return Answer::Refused(error);
             }
         }
+        let (term, committed) = (request.vote.leader_id().term, request.leader_commit);
+        let last = request.entries.last().map(|entry| entry.log_id);
+        let last = last.or(request.prev_log_id);
         match self.raft.append_entries(request).await {
             Ok(response) => {
                 // Its sender leads, unless another does in a later term.
                 if !matches!(response, AppendEntriesResponse::HigherVote(_)) {
                     self.electorate.contact.touch();
+                }
+                if response.is_success() {
+                    self.note_up_to_date(term, last, committed).await;
                 }
                 Answer::AppendEntries(response)
             }

@@ -9,8 +9,9 @@ use openraft::entry::RaftEntry;
 use openraft::{Config, SnapshotPolicy};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
-use super::election::{Contact, ElectionTimer, Electorate};
+use super::election::{Contact, ElectionTimer, Electorate, send_heartbeats};
 use super::lease::Lease;
 use super::log_store::{Durability, LogStore};
 use super::network::{QuorumNetwork, Reachable};
@@ -26,6 +27,8 @@ use crate::metadata::{MetadataError, MetadataReplica};
 const LOG_FILE: &str = "quorum-log";
 /// Entries that stay in the quorum's log although a snapshot has them: for controllers that are a little behind.
 const ENTRIES_KEPT: u64 = 100;
+/// Signs of life of a leader while one of them counts: some may be late or lost.
+const HEARTBEATS_IN_LEASE: u32 = 4;
 /// Entries in one message.
 const MAX_ENTRIES: u64 = 1000;
 
@@ -70,6 +73,9 @@ impl Quorum {
         store.resign(id);
         let room = Room::new(store.clone(), replica.log().clone(), reserve.clone());
         let room = Arc::new(room);
+        let config = Arc::new(raft_config(settings)?);
+        let leader_lease = Duration::from_millis(config.election_timeout_max);
+        let lease = Arc::new(Lease::new(leader_lease, settings.voters.len()));
         let network = QuorumNetwork {
             cluster_id: Arc::clone(replica.image().cluster_id()),
             voters: settings
@@ -81,6 +87,7 @@ impl Quorum {
             store: store.clone(),
             retry_backoff: settings.retry_backoff.max(Duration::from_millis(1)),
             reachable: Reachable::default(),
+            lease: Arc::clone(&lease),
         };
         let cluster_id = Arc::clone(replica.image().cluster_id());
         let on_image: OnImage = {
@@ -94,13 +101,13 @@ impl Quorum {
         let membership = store.membership()?;
         let membership = membership.unwrap_or_else(|| state_machine.membership());
         check_voters(&membership, settings)?;
-        let config = Arc::new(raft_config(settings)?);
         let knows_a_leader = store.vote().is_some_and(|vote| vote.leader_id().term > 0);
         let electorate = Electorate {
             node: id,
             contact: Arc::new(Contact::new(knows_a_leader)),
             store: store.clone(),
-            leader_lease: Duration::from_millis(config.election_timeout_max),
+            leader_lease,
+            lease: Arc::clone(&lease),
         };
         let parts = Parts {
             id,
@@ -111,8 +118,6 @@ impl Quorum {
             electorate: electorate.clone(),
             is_quorum_of_one,
         };
-        let lease = Lease::new((!is_quorum_of_one).then_some(settings.fetch_timeout));
-        let lease = Arc::new(lease);
         let watched = (
             Arc::clone(&lease),
             events.clone(),
@@ -191,30 +196,31 @@ async fn run(
         events,
         max_bytes_between_snapshots,
     };
-    let watching = tokio::spawn(watcher.run());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(watcher.run());
+    let leader_lease = electorate.leader_lease;
     let _ = started.send(Ok(raft.clone()));
     let timer = ElectionTimer {
         raft: raft.clone(),
         electorate,
         network,
         others,
-        election_timeout: Duration::from_millis(config.election_timeout_max),
+        election_timeout: leader_lease,
     };
-    let electing = match is_quorum_of_one {
-        true => {
-            if let Err(error) = raft.trigger().elect().await {
-                tracing::error!(%error, "the only controller cannot elect itself");
-            }
-            None
+    if is_quorum_of_one {
+        if let Err(error) = raft.trigger().elect().await {
+            tracing::error!(%error, "the only controller cannot elect itself");
         }
-        false => Some(tokio::spawn(timer.run())),
-    };
+    } else {
+        tasks.spawn(timer.run());
+        tasks.spawn(send_heartbeats(
+            raft.clone(),
+            leader_lease / HEARTBEATS_IN_LEASE,
+        ));
+    }
     // Also when the sender is gone.
     let _ = stopped.await;
-    watching.abort();
-    if let Some(electing) = electing {
-        electing.abort();
-    }
+    tasks.abort_all();
     if let Err(error) = raft.shutdown().await {
         tracing::error!(%error, "the consensus did not end in order");
     }
@@ -255,7 +261,9 @@ fn begin(
     let first = Entry::new_membership(LogId::default(), Membership::new(vec![voters], ()));
     let mut vote = Vote::default();
     vote.leader_id.term = u64::from(epoch);
-    store.begin(first, vote)?;
+    // Others may know better: this may be a voter whose disk was replaced.
+    let may_lack_entries = !settings.is_quorum_of_one();
+    store.begin(first, vote, may_lack_entries)?;
     Ok(())
 }
 
@@ -283,12 +291,15 @@ fn raft_config(settings: &QuorumSettings) -> Result<Config, MetadataError> {
     let longest = millis(settings.election_timeout)
         .min(millis(settings.fetch_timeout) / 2)
         .max(20);
+    // openraft has it shorter than both election timeouts.
+    let message_timeout = millis(settings.request_timeout).clamp(1, longest - 2);
     let config = Config {
         cluster_name: "controllers".to_owned(),
         election_timeout_max: longest,
-        election_timeout_min: longest / 2 + 1,
-        // Also the limit for one message to be answered.
-        heartbeat_interval: longest / 2,
+        // The limit for a vote to be answered.
+        election_timeout_min: message_timeout + 1,
+        // The limit for other messages: heartbeats are sent by us.
+        heartbeat_interval: message_timeout,
         install_snapshot_timeout: millis(settings.fetch_timeout).max(1000) * 5,
         max_payload_entries: MAX_ENTRIES,
         // Snapshots are taken by the size of the log, not by the number of entries.
@@ -296,10 +307,10 @@ fn raft_config(settings: &QuorumSettings) -> Result<Config, MetadataError> {
         replication_lag_threshold: u64::MAX,
         max_in_snapshot_log_to_keep: ENTRIES_KEPT,
         snapshot_max_chunk_size: settings.snapshot_max_bytes.max(1),
-        // The election timer asks for elections.
+        // The election timer asks for elections, and signs of life have a timer of their own.
         enable_elect: false,
-        // Alone, nobody waits for a sign of life.
-        enable_tick: !settings.is_quorum_of_one(),
+        enable_heartbeat: false,
+        enable_tick: false,
         ..Config::default()
     };
     config.validate().map_err(|error| MetadataError::Corrupt {

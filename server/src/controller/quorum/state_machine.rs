@@ -15,7 +15,8 @@ use openraft::storage::{RaftStateMachine, Snapshot, SnapshotMeta};
 use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder, StorageIOError};
 use parking_lot::Mutex;
 
-use super::log_store::{AppliedState, LogStore};
+use super::log_record::AppliedState;
+use super::log_store::LogStore;
 use super::snapshot_meta::SnapshotMetaFile;
 use super::types::{
     Applied, Entry, LogId, MetadataEntry, QuorumTypes, StorageError, StoredMembership, epoch_of,

@@ -31,8 +31,7 @@ impl Watcher {
             let (role, failure, is_leader) = {
                 let metrics = metrics.borrow_and_update();
                 let is_leader = metrics.state == ServerState::Leader;
-                self.lease
-                    .set(metrics.millis_since_quorum_ack.filter(|_| is_leader));
+                self.lease.on_term(metrics.current_term);
                 let failure = metrics
                     .running_state
                     .as_ref()

@@ -35,6 +35,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Which way messages do not get through: from, to.
 type Cuts = Arc<Mutex<BTreeSet<(i32, i32)>>>;
 
+/// As the negative of a node: its requests, but not its answers.
+const fn requests_of(node: i32) -> i32 {
+    -node
+}
+
 /// The requests that get through go to the controller.
 struct Gate {
     node: i32,
@@ -52,7 +57,7 @@ impl RequestHandler for Gate {
             let envelope: Envelope = postcard::from_bytes(&body).expect("a message");
             let sender = envelope.sender as i32;
             let is_cut = |from, to| gate.cuts.lock().contains(&(from, to));
-            if is_cut(sender, gate.node) {
+            if is_cut(sender, gate.node) || is_cut(requests_of(sender), gate.node) {
                 return Reply::Close(CloseReason::Idle);
             }
             let answer = gate.server.handle(0, &body).await.expect("it parses");
@@ -183,6 +188,7 @@ impl Cluster {
                 voters: voters.collect(),
                 election_timeout: Duration::from_millis(400),
                 fetch_timeout: Duration::from_millis(800),
+                request_timeout: Duration::from_millis(800),
                 retry_backoff: Duration::from_millis(20),
                 snapshot_max_bytes: 1_000,
                 max_bytes_between_snapshots: u64::MAX,
@@ -278,6 +284,14 @@ impl Cluster {
         self.cuts.lock().retain(|way| !cut.contains(way));
     }
 
+    /// Empties the disk of a node that does not run.
+    pub(super) fn wipe(&mut self, id: i32) {
+        let node = self.nodes.get_mut(&id).expect("a node");
+        assert!(node.running.is_none(), "node {id} runs");
+        node.dir = tempfile::tempdir().expect("a directory");
+        node.lost_from = None;
+    }
+
     /// Cuts a node off, both ways.
     pub(super) fn isolate(&self, id: i32) {
         for other in NODES.into_iter().filter(|other| *other != id) {
@@ -288,6 +302,11 @@ impl Cluster {
     /// Lets nothing from `from` get to `to`.
     pub(super) fn cut_one_way(&self, from: i32, to: i32) {
         self.cuts.lock().insert((from, to));
+    }
+
+    /// Lets no request of `from` get to `to`, but its answers.
+    pub(super) fn cut_requests(&self, from: i32, to: i32) {
+        self.cuts.lock().insert((requests_of(from), to));
     }
 
     /// Everything gets through again.

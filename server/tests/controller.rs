@@ -31,13 +31,16 @@ struct Node {
 
 impl Node {
     fn on(dir: &Path) -> Self {
+        let listeners = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0";
+        Self::with(dir, "broker,controller", listeners)
+    }
+
+    fn with(dir: &Path, roles: &str, listeners: &str) -> Self {
         let runtime = Runtime::new().unwrap();
         let entries = [
             ("log.dirs", dir.to_str().unwrap()),
-            (
-                "listeners",
-                "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
-            ),
+            ("process.roles", roles),
+            ("listeners", listeners),
             ("controller.listener.names", "CONTROLLER"),
         ];
         let config =
@@ -50,9 +53,11 @@ impl Node {
         let address = |name: &str| {
             let mut listeners = broker.listeners().iter();
             let listener = listeners.find(|listener| listener.name == name);
-            listener.unwrap().local_address
+            listener.map(|listener| listener.local_address)
         };
-        let (clients, controller) = (address("PLAINTEXT"), address("CONTROLLER"));
+        let controller = address("CONTROLLER").unwrap();
+        // A controller alone has no other.
+        let clients = address("PLAINTEXT").unwrap_or(controller);
         Node {
             runtime,
             broker,
@@ -684,5 +689,28 @@ fn controllers_describe_themselves() {
     assert!(node.broker.broker().image().is_elr_enabled());
     assert_eq!(client.call(&update(2), 2).error_code, 0);
     assert!(!node.broker.broker().image().is_elr_enabled());
+    node.stop();
+}
+
+#[test]
+fn a_controller_without_the_broker_role_takes_up_what_is_configured_at_run_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::with(dir.path(), "controller", "CONTROLLER://127.0.0.1:0");
+    let key = "unclean.leader.election.enable";
+    let in_effect = || {
+        let config = node.broker.broker().config.current();
+        config.topic_defaults.get(key).cloned()
+    };
+    assert_ne!(in_effect().as_deref(), Some("true"));
+    let entry = incremental_alter_configs_request::AlterableConfig::default()
+        .with_name(StrBytes::from_static_str(key))
+        .with_value(Some(StrBytes::from_static_str("true")));
+    let of_all_brokers = incremental_alter_configs_request::AlterConfigsResource::default()
+        .with_resource_type(4)
+        .with_configs(vec![entry]);
+    let request = IncrementalAlterConfigsRequest::default().with_resources(vec![of_all_brokers]);
+    let altered = Client::to(node.controller).call(&request, 1);
+    assert_eq!(altered.responses[0].error_code, 0, "{altered:?}");
+    assert_eq!(in_effect().as_deref(), Some("true"));
     node.stop();
 }

@@ -1,10 +1,13 @@
-//! ControllerRegistration (KIP-919): a controller says where it is reached and what it supports.
+//! ControllerRegistration (KIP-919): a controller says where it is reached and what it supports. Only voters are: every
+//! registered controller has a say in which features the cluster may use.
 
 use std::sync::Arc;
 
 use highwater_replication::cluster::records::{Endpoint, FeatureRange};
 use highwater_replication::cluster::registration::{self, register_controller};
+use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{ControllerRegistrationRequest, ControllerRegistrationResponse};
+use kafka_protocol::protocol::StrBytes;
 
 use super::metadata_change::submit;
 use super::{Reply, RequestContext};
@@ -34,16 +37,32 @@ pub(crate) async fn handle(
         end_points: end_points.collect(),
         features: features.collect(),
     };
-    let submitted = submit(&broker, move |_, _| Decision {
-        records: vec![register_controller(registration)],
-        response: (),
-    });
+    let id = registration.id;
+    let mut voters = broker.controller.quorum().voters().iter();
+    let registered = match voters.any(|voter| voter.id == id) {
+        true => {
+            let submitted = submit(&broker, move |_, _| Decision {
+                records: vec![register_controller(registration)],
+                response: (),
+            });
+            submitted.await.map_err(|error| (error, None))
+        }
+        false => {
+            let text = format!("Node {id} is no voter of the quorum.");
+            Err((
+                ResponseError::InvalidRequest,
+                Some(StrBytes::from_string(text)),
+            ))
+        }
+    };
     let response = ControllerRegistrationResponse::default().with_error_message(None);
-    let response = match submitted.await {
+    let response = match registered {
         Ok(()) => response,
-        Err(error) => {
+        Err((error, text)) => {
             ctx.count_error(error);
-            response.with_error_code(error.code())
+            response
+                .with_error_code(error.code())
+                .with_error_message(text)
         }
     };
     ctx.encode(&response).into()

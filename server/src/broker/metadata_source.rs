@@ -1,8 +1,12 @@
 //! Where a node's metadata come from: the controller of the same process, or the observer that follows another.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+use highwater_replication::cluster::registration::ControllerRegistrationRequest;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::Broker;
@@ -13,7 +17,11 @@ use crate::controller::{
     Controller, ControllerBackground, ControllerHandle, ControllerSettings, QuorumView,
 };
 use crate::metadata::{MetadataPublisher, MetadataReplica};
+use crate::peer::controller_registration::keep_registered;
 use crate::peer::observer::MetadataObserver;
+
+/// How long one registration of a controller is tried.
+const REGISTRATION_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The part of a node that writes its copy of the metadata.
 pub(super) struct MetadataSource {
@@ -21,6 +29,8 @@ pub(super) struct MetadataSource {
     part: Part,
     /// Periodic work of a controller.
     background: Option<ControllerBackground>,
+    /// Keeps a controller registered with the active one.
+    registering: JoinSet<()>,
     failure: watch::Sender<Option<Arc<str>>>,
 }
 
@@ -49,6 +59,7 @@ impl MetadataSource {
                 handle: controller.handle().clone(),
                 part: Part::Controller(controller),
                 background: None,
+                registering: JoinSet::new(),
                 failure,
             });
         }
@@ -81,6 +92,7 @@ impl MetadataSource {
             handle: ControllerHandle::without_controller(publisher, view),
             part: Part::Observer(observer),
             background: None,
+            registering: JoinSet::new(),
             failure,
         })
     }
@@ -109,9 +121,22 @@ impl MetadataSource {
         Ok(())
     }
 
-    /// With the periodic work of a controller, if it is one.
-    pub(super) fn with_background(mut self, broker: &Arc<Broker>) -> Self {
+    /// With what a controller does by itself, if it is one. `registration` is what it says of itself to the others.
+    pub(super) fn with_background(
+        mut self,
+        broker: &Arc<Broker>,
+        registration: ControllerRegistrationRequest,
+    ) -> Self {
         if let Part::Controller(controller) = &self.part {
+            // The only controller knows itself.
+            if controller.handle().quorum().voters().len() > 1 {
+                let channel = broker
+                    .controllers
+                    .channel("registration", REGISTRATION_PATIENCE);
+                let handle = controller.handle().clone();
+                self.registering
+                    .spawn(keep_registered(registration, channel, handle));
+            }
             self.background = Some(ControllerBackground::start(
                 controller.handle(),
                 &broker.broker_sessions,
@@ -122,19 +147,25 @@ impl MetadataSource {
     }
 
     /// Waits until the metadata can be followed no more, and says why.
-    pub(super) async fn until_failed(&self) -> Arc<str> {
+    pub(super) fn until_failed(&self) -> BoxFuture<'static, Arc<str>> {
         let mut failure = self.failure.subscribe();
-        let reason = failure.wait_for(Option::is_some).await;
-        match reason.as_deref() {
-            Ok(Some(reason)) => Arc::clone(reason),
-            // The sender is ours.
-            Ok(None) | Err(_) => std::future::pending().await,
+        match &self.part {
+            Part::Controller(controller) => Box::pin(controller.until_failed()),
+            Part::Observer(_) => Box::pin(async move {
+                let reason = failure.wait_for(Option::is_some).await;
+                let reason = reason.ok().and_then(|reason| reason.clone());
+                match reason {
+                    Some(reason) => reason,
+                    // The node has stopped meanwhile.
+                    None => std::future::pending().await,
+                }
+            }),
         }
     }
 
     /// Ends it and waits for its threads. Blocks.
     pub(super) fn stop(self) {
-        drop(self.background);
+        drop((self.background, self.registering));
         match self.part {
             Part::Controller(controller) => controller.stop(),
             Part::Observer(observer) => observer.stop(),

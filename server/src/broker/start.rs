@@ -17,7 +17,8 @@ use super::background::Background;
 use super::membership::{Membership, MembershipParts};
 use super::metadata_source::MetadataSource;
 use super::wiring::{
-    apply_dynamic_config, group_coordinator, own_voter, recover_metadata, registration, subscribers,
+    apply_dynamic_config, broker_subscribers, config_subscriber, controller_registration,
+    group_coordinator, own_voter, recover_metadata, registration,
 };
 use crate::broker::now_ms;
 use crate::config::{BrokerConfig, DynamicConfig};
@@ -98,7 +99,8 @@ impl RunningBroker {
         )?;
         let replica = recover_metadata(&logs, &cluster_id, &current)?;
         let id = BrokerId(current.node_id);
-        let current = apply_dynamic_config(&config, replica.image(), id);
+        let image = Arc::clone(replica.image());
+        let current = apply_dynamic_config(&config, &image, id);
         server.settings().replace(current.network());
         logs.set_cleaner_io_max_bytes_per_second(current.log_cleaner_io_max_bytes_per_second);
 
@@ -127,10 +129,19 @@ impl RunningBroker {
             config,
         );
         local.open(&broker);
+        let follow_config =
+            config_subscriber(id, &broker.replicas, &broker.config, server.settings());
+        // From the image that the configuration above was taken from, so that no change is missed. Before all others: the
+        // default of min.insync.replicas is to be known before a smaller ISR is.
+        broker
+            .controller
+            .publisher()
+            .join(&image, vec![follow_config]);
         // The other controllers are answered at once: without this one they may have no majority.
         server.start_listeners(ListenerKind::Controller, &broker);
         metadata.until_usable(&current).await?;
-        let metadata = metadata.with_background(&broker);
+        let as_controller = controller_registration(&current, server.listeners());
+        let metadata = metadata.with_background(&broker, as_controller);
 
         let mut running = RunningBroker {
             broker,
@@ -147,7 +158,12 @@ impl RunningBroker {
                 &directory_ids,
                 running.broker.replicas.logs(),
             );
-            if let Err(error) = running.enter(&current, registration).await {
+            let failed = running.metadata.until_failed();
+            let entered = tokio::select! {
+                entered = running.enter(&current, registration) => entered,
+                reason = failed => Err(ControllerError::Failed(reason).into()),
+            };
+            if let Err(error) = entered {
                 // As if it had been told to stop: the next start finds closed logs.
                 running.stop().await?;
                 return Err(error);
@@ -167,13 +183,7 @@ impl RunningBroker {
         let image = broker.controller.image();
         broker.replicas.load(&image, now_ms());
         broker.groups.on_start(&image, id);
-        let subscribers = subscribers(
-            id,
-            &broker.replicas,
-            &broker.groups,
-            &broker.config,
-            self.server.settings(),
-        );
+        let subscribers = broker_subscribers(id, &broker.replicas, &broker.groups);
         broker.controller.publisher().join(&image, subscribers);
         let parts = MembershipParts {
             broker,
@@ -200,7 +210,8 @@ impl RunningBroker {
         self.server.listeners()
     }
 
-    /// Waits until this node cannot go on, and says why: its copy of the metadata no longer follows the cluster's.
+    /// Waits until this node cannot go on, and says why: its copy of the metadata no longer follows the cluster's, or its
+    /// controller can write none.
     pub async fn until_failed(&self) -> Arc<str> {
         self.metadata.until_failed().await
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use highwater_replication::cluster::records::Endpoint;
-use highwater_replication::cluster::registration::BrokerRegistrationRequest;
+use highwater_replication::cluster::registration::{
+    BrokerRegistrationRequest, ControllerRegistrationRequest,
+};
 use highwater_replication::cluster::{ClusterImage, ConfigResource};
 use highwater_replication::runtime::replica_manager::ReplicaManager;
 use highwater_storage::record_batch::Compression;
@@ -94,13 +96,26 @@ pub(super) fn registration(
             id: BrokerId(config.node_id),
             cluster_id: cluster_id.to_owned(),
             incarnation_id: Uuid::new_v4(),
-            end_points: end_points(listeners, config),
+            end_points: end_points(listeners, ListenerKind::Broker, config),
             features: supported_features(),
             rack: config.broker_rack.clone(),
             log_dirs: directory_ids.iter().map(|id| id.0).collect(),
             previous_broker_epoch: previous.map(BrokerEpoch),
         },
         last_stop_was_clean,
+    }
+}
+
+/// What this run of the controller registers with.
+pub(super) fn controller_registration(
+    config: &BrokerConfig,
+    listeners: &[Arc<Listener>],
+) -> ControllerRegistrationRequest {
+    ControllerRegistrationRequest {
+        id: config.node_id,
+        incarnation_id: Uuid::new_v4(),
+        end_points: end_points(listeners, ListenerKind::Controller, config),
+        features: supported_features(),
     }
 }
 
@@ -118,20 +133,22 @@ pub(super) fn group_coordinator(
     )
 }
 
-/// The listeners as the registration tells them.
-fn end_points(listeners: &[Arc<Listener>], config: &BrokerConfig) -> Vec<Endpoint> {
+/// The listeners of one kind as a registration tells them.
+fn end_points(
+    listeners: &[Arc<Listener>],
+    kind: ListenerKind,
+    config: &BrokerConfig,
+) -> Vec<Endpoint> {
     let protocol = |listener: &Listener| {
-        let configured = config
-            .listeners
-            .iter()
-            .find(|configured| configured.name == listener.name);
+        let mut configured = config.listeners.iter().chain(&config.controller_listeners);
+        let configured = configured.find(|configured| configured.name == listener.name);
         configured.map_or(SecurityProtocol::Plaintext, |configured| {
             configured.protocol
         })
     };
     listeners
         .iter()
-        .filter(|listener| listener.kind == ListenerKind::Broker)
+        .filter(|listener| listener.kind == kind)
         .map(|listener| Endpoint {
             name: listener.name.clone(),
             host: listener.advertised_host.to_string(),
@@ -165,46 +182,50 @@ pub(super) fn apply_dynamic_config(
     )
 }
 
-/// Who acts on changes of the metadata, in this order.
-pub(super) fn subscribers(
+/// Puts changes of the configuration of a node, whatever its roles are, into effect.
+pub(super) fn config_subscriber(
+    id: BrokerId,
+    replicas: &Arc<ReplicaManager>,
+    config: &Arc<DynamicConfig>,
+    network: NetworkSettings,
+) -> MetadataSubscriber {
+    let (replicas, config) = (Arc::clone(replicas), Arc::clone(config));
+    let own = [ConfigResource::default_broker(), ConfigResource::broker(id)];
+    Box::new(move |image, delta| {
+        if !own
+            .iter()
+            .any(|resource| delta.changed_configs.contains(resource))
+        {
+            return;
+        }
+        let before = config.current();
+        let now = apply_dynamic_config(&config, image, id);
+        if now.topic_defaults != before.topic_defaults {
+            replicas.set_log_defaults(image, now.topic_defaults.clone());
+        }
+        replicas
+            .logs()
+            .set_cleaner_io_max_bytes_per_second(now.log_cleaner_io_max_bytes_per_second);
+        if now.replication() != before.replication() {
+            replicas.configure(now.replication());
+        }
+        network.replace(now.network());
+    })
+}
+
+/// Who acts on changes of the metadata in a broker, in this order.
+pub(super) fn broker_subscribers(
     id: BrokerId,
     replicas: &Arc<ReplicaManager>,
     groups: &Arc<GroupCoordinator>,
-    config: &Arc<DynamicConfig>,
-    network: NetworkSettings,
 ) -> Vec<MetadataSubscriber> {
     let follow_partitions: MetadataSubscriber = {
         let replicas = Arc::clone(replicas);
         Box::new(move |image, delta| replicas.apply(image, delta, now_ms()))
     };
-    let follow_config: MetadataSubscriber = {
-        let (replicas, config) = (Arc::clone(replicas), Arc::clone(config));
-        let own = [ConfigResource::default_broker(), ConfigResource::broker(id)];
-        Box::new(move |image, delta| {
-            if !own
-                .iter()
-                .any(|resource| delta.changed_configs.contains(resource))
-            {
-                return;
-            }
-            let before = config.current();
-            let now = apply_dynamic_config(&config, image, id);
-            if now.topic_defaults != before.topic_defaults {
-                replicas.set_log_defaults(image, now.topic_defaults.clone());
-            }
-            replicas
-                .logs()
-                .set_cleaner_io_max_bytes_per_second(now.log_cleaner_io_max_bytes_per_second);
-            if now.replication() != before.replication() {
-                replicas.configure(now.replication());
-            }
-            network.replace(now.network());
-        })
-    };
     let follow_groups: MetadataSubscriber = {
         let groups = Arc::clone(groups);
         Box::new(move |image, delta| groups.on_metadata(image, delta, id))
     };
-    // Configurations first: the default of min.insync.replicas is to be known before a smaller ISR is.
-    vec![follow_config, follow_partitions, follow_groups]
+    vec![follow_partitions, follow_groups]
 }

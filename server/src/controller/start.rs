@@ -131,6 +131,21 @@ impl Controller {
         }
     }
 
+    /// Waits until the controller has failed, and says why: it writes nothing and votes no more before a restart.
+    pub fn until_failed(&self) -> impl Future<Output = Arc<str>> + Send + use<> {
+        let mut activation = self.activation.clone();
+        async move {
+            let has_failed = |activation: &Activation| matches!(activation, Activation::Failed(_));
+            match activation.wait_for(has_failed).await.as_deref() {
+                Ok(Activation::Failed(reason)) => {
+                    format!("the controller has failed: {reason}").into()
+                }
+                // Its thread has ended without being told to.
+                _ => "the controller has failed".into(),
+            }
+        }
+    }
+
     /// Registers a broker of this process, which must be the only broker and this the only controller, and lets it lead
     /// what it can lead, all with one entry: nobody else needs to be told of the end of the run before. `last_stop_was_clean` says whether every
     /// log directory was closed cleanly by the run that registered last: if not, partitions that it leads get a new

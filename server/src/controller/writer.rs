@@ -23,6 +23,8 @@ const MAX_GROUP: usize = 256;
 const MAX_GROUP_BYTES: usize = 1 << 20;
 /// Space is kept back so long after it was found missing: a start, or what uses it up, is to be over.
 const RESERVE_PAUSE: Duration = Duration::from_secs(1);
+/// How long a controller whose disk is full rests before it tries again to begin its epoch.
+const FULL_DISK_PAUSE: Duration = Duration::from_secs(1);
 /// How long stopping waits for an entry that the others have not agreed on.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -64,6 +66,8 @@ pub(super) struct WriterState {
     role: Role,
     /// The epoch whose first records this node has written.
     begun_epoch: Option<i32>,
+    /// When it is tried again to write them, on a disk that was full.
+    begin_due: Option<Instant>,
     in_flight: Option<InFlight>,
     /// Requests that wait for the entry before them.
     waiting: VecDeque<Judge>,
@@ -158,6 +162,13 @@ impl Writer {
         let mut judges = Vec::with_capacity(MAX_GROUP);
         loop {
             let is_waiting = self.state.in_flight.is_some();
+            let begin_due = self.state.begin_due;
+            let begin = async {
+                match begin_due {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
             let takes_requests = !is_waiting || !self.state.role.is_ready;
             tokio::select! {
                 biased;
@@ -175,6 +186,10 @@ impl Writer {
                         break;
                     }
                     self.state.waiting.extend(judges.drain(..));
+                    self.advance();
+                }
+                () = begin => {
+                    self.state.begin_due = None;
                     self.advance();
                 }
                 () = tokio::time::sleep_until(reserve_due), if !self.quorum.holds_reserve() => {
@@ -216,6 +231,7 @@ impl Writer {
             self.release_in_flight(role.leader);
         }
         if before.epoch != role.epoch {
+            self.state.begin_due = None;
             // What it becomes of it, others decide; the entries of this epoch are judged on that.
             self.give_up_in_flight(role.leader);
         }
@@ -297,7 +313,8 @@ impl Writer {
     fn advance(&mut self) {
         let role = self.state.role;
         let is_begun = self.state.begun_epoch == Some(role.epoch);
-        if role.is_ready && !is_begun && self.state.in_flight.is_none() {
+        let is_idle = self.state.in_flight.is_none() && self.state.begin_due.is_none();
+        if role.is_ready && !is_begun && is_idle {
             self.begin_epoch(role.epoch);
         }
         self.tell_who_is_active();
@@ -359,6 +376,11 @@ impl Writer {
         let added = added.and_then(|()| self.quorum.reserve(group.batches.len() as u64, true));
         match added {
             Ok(()) => self.propose(group, Some(epoch)),
+            // Alone, a start says so at once.
+            Err(error) if error.is_storage_full() && self.view.voters().len() > 1 => {
+                tracing::error!(%error, epoch, "no space to begin to act as the active controller, waiting for some");
+                self.state.begin_due = Some(Instant::now() + FULL_DISK_PAUSE);
+            }
             // Others may have what this node lacks.
             Err(error) => self.on_failed(&error.to_string()),
         }

@@ -4,6 +4,7 @@
 pub mod alter_partition;
 pub mod auto_topics;
 pub mod controller_channel;
+pub mod controller_registration;
 pub mod directory_assignments;
 pub mod leader_endpoint;
 pub mod lifecycle;

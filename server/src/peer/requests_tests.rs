@@ -5,16 +5,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use highwater_replication::cluster::records::{Endpoint, FeatureRange};
+use highwater_replication::cluster::registration::{
+    ControllerRegistrationRequest as Registration, register_controller,
+};
 use highwater_storage::BrokerEpoch;
+use kafka_protocol::ResponseError;
 use kafka_protocol::messages::create_topics_response::CreatableTopicResult;
 use kafka_protocol::messages::{
-    AllocateProducerIdsRequest, AllocateProducerIdsResponse, ApiKey, CreateTopicsRequest,
-    CreateTopicsResponse, ProducerId,
+    AllocateProducerIdsRequest, AllocateProducerIdsResponse, ApiKey, ControllerRegistrationRequest,
+    ControllerRegistrationResponse, CreateTopicsRequest, CreateTopicsResponse, ProducerId,
 };
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use super::auto_topics::{AutoTopicCreation, AutoTopicError};
 use super::controller_channel::{ControllerChannel, ControllerChannels, LocalController};
+use super::controller_registration::keep_registered;
 use super::producer_ids::{ProducerIdError, ProducerIdManager};
 use super::test_node::{NODE_ID, TestNode};
 use crate::config::{DynamicConfig, StaticConfig};
@@ -34,6 +41,7 @@ async fn fixture(answer: impl Fn(&Received) -> Option<Vec<u8>> + Send + Sync + '
     let served = [
         (ApiKey::CreateTopics, 2, 7),
         (ApiKey::AllocateProducerIds, 0, 0),
+        (ApiKey::ControllerRegistration, 0, 0),
     ];
     let fake = FakeNode::serving(&served, move |received| ready(answer(&received))).await;
     let (node, _) = TestNode::new(Vec::new());
@@ -139,4 +147,71 @@ async fn topics_on_demand_are_described_by_this_broker() {
     topics.ensure("there").await.unwrap();
     let refused = topics.ensure("bad name").await.unwrap_err();
     assert!(matches!(refused, AutoTopicError::Refused(_)), "{refused}");
+}
+
+#[tokio::test]
+async fn a_controller_is_registered_with_each_that_does_not_know_it() {
+    let registrations = Arc::new(AtomicI64::new(0));
+    let fixture = fixture({
+        let registrations = Arc::clone(&registrations);
+        move |received| {
+            let request = received.body::<ControllerRegistrationRequest>();
+            assert_eq!(request.controller_id, NODE_ID);
+            assert_eq!(request.features[0].max_supported_version, 33);
+            assert_eq!(request.listeners[0].port, 9093);
+            let count = registrations.fetch_add(1, Ordering::Relaxed);
+            let response = ControllerRegistrationResponse::default();
+            received.answer(&match count {
+                0 => response.with_error_code(ResponseError::RequestTimedOut.code()),
+                _ => response,
+            })
+        }
+    })
+    .await;
+    let registration = Registration {
+        id: NODE_ID,
+        incarnation_id: Uuid::from_u128(7),
+        end_points: vec![Endpoint {
+            name: "CONTROLLER".to_owned(),
+            host: "localhost".to_owned(),
+            port: 9093,
+            security_protocol: 0,
+        }],
+        features: vec![FeatureRange {
+            name: "metadata.version".to_owned(),
+            min_supported_version: 33,
+            max_supported_version: 33,
+        }],
+    };
+    let until = async |count: i64| {
+        while registrations.load(Ordering::Relaxed) < count {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let next_epoch = || {
+        let quorum = &fixture._node.quorum;
+        let mut active = fixture.handle.active_controller().borrow().clone();
+        if let Some(node) = &mut active {
+            node.epoch += 1;
+        }
+        quorum.set_active_controller(active);
+    };
+    let registering = tokio::spawn(keep_registered(
+        registration.clone(),
+        fixture.channel.clone(),
+        fixture.handle.clone(),
+    ));
+    until(2).await;
+    // Its registration was not in what the next one had.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    next_epoch();
+    until(3).await;
+    let image = fixture.handle.image();
+    let record = register_controller(registration);
+    let (image, delta) = image.apply(&[record], 1, 1).unwrap();
+    fixture._node.publisher.publish(&Arc::new(image), &delta);
+    next_epoch();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(registrations.load(Ordering::Relaxed), 3);
+    registering.abort();
 }

@@ -3,7 +3,8 @@
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::{
     AllocateProducerIdsRequest, AlterPartitionRequest, AssignReplicasToDirsRequest,
-    BrokerHeartbeatRequest, BrokerRegistrationRequest, CreateTopicsRequest, EnvelopeRequest,
+    BrokerHeartbeatRequest, BrokerRegistrationRequest, ControllerRegistrationRequest,
+    CreateTopicsRequest, EnvelopeRequest,
 };
 use kafka_protocol::protocol::Request;
 
@@ -34,6 +35,7 @@ macro_rules! controller_requests {
 
 controller_requests! {
     "BrokerRegistration" BrokerRegistrationRequest;
+    "ControllerRegistration" ControllerRegistrationRequest;
     "BrokerHeartbeat" BrokerHeartbeatRequest;
     "AlterPartition" AlterPartitionRequest;
     "AllocateProducerIds" AllocateProducerIdsRequest;

@@ -1,6 +1,8 @@
 //! Brokers of both implementations in one cluster: the broker half of Highwater speaks Kafka's own protocols, so that it
 //! can live under Apache Kafka's controller and follow Apache Kafka's leaders.
 
+use std::time::Duration;
+
 use compat_tests::broker::BrokerKind;
 use compat_tests::cluster::{Cluster, ClusterOptions, Shape};
 use compat_tests::each_broker::selected_brokers;
@@ -67,16 +69,24 @@ fn a_broker_of_highwater_is_in_the_isr_of_a_leader_of_apache_kafka() {
 
     cluster.kill(HIGHWATER).unwrap();
     cluster.wait_for_leader_and_isr(topic, 0, APACHE, &[APACHE]);
-    let refused = produce(&mut leader, topic, -1, LONG, one("refused"));
-    assert_eq!(refused.error_code, code::NOT_ENOUGH_REPLICAS, "{refused:?}");
+    // What it takes before it acts on that is not committed yet.
+    let wait = Duration::from_millis(200);
+    eventually(Cluster::PATIENCE, "acks=all is refused", || {
+        let reply = produce(&mut leader, topic, -1, wait, one("refused"));
+        (reply.error_code == code::NOT_ENOUGH_REPLICAS).then_some(())
+    });
     let by_the_leader_alone = produce(&mut leader, topic, 1, LONG, one("alone"));
     assert_eq!(by_the_leader_alone.error_code, code::NONE);
+    let alone = by_the_leader_alone.base_offset;
 
     cluster.start_again(HIGHWATER).unwrap();
     cluster.wait_for_leader_and_isr(topic, 0, APACHE, &replicas);
-    assert_eq!(produce_when_ready(&mut leader, topic, "together again"), 21);
-    let on_leader = epochs_of_batches(&cluster, APACHE, topic, 22);
-    let on_follower = epochs_of_batches(&cluster, HIGHWATER, topic, 22);
+    assert_eq!(
+        produce_when_ready(&mut leader, topic, "together again"),
+        alone + 1
+    );
+    let on_leader = epochs_of_batches(&cluster, APACHE, topic, alone + 2);
+    let on_follower = epochs_of_batches(&cluster, HIGHWATER, topic, alone + 2);
     assert_eq!(on_follower, on_leader);
 
     // It asks the controller to be let go, and is.

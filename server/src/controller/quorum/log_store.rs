@@ -190,6 +190,12 @@ impl LogStore {
         self.inner.lock().file.synced()
     }
 
+    /// Index of the first entry that is not purged.
+    #[cfg(test)]
+    pub(super) fn first_index(&self) -> Option<u64> {
+        self.inner.lock().first_index()
+    }
+
     /// Has every write from now on fail.
     #[cfg(test)]
     pub(super) fn fail_writes(&self) {

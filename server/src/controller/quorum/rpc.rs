@@ -113,6 +113,12 @@ impl QuorumServer {
         self.room.synced()
     }
 
+    /// Index of the first entry in the quorum's log.
+    #[cfg(test)]
+    pub(super) fn first_index(&self) -> Option<u64> {
+        self.electorate.store.first_index()
+    }
+
     /// Has every write to the quorum's log fail from now on.
     #[cfg(test)]
     pub(in crate::controller) fn fail_writes(&self) {

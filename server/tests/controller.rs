@@ -714,3 +714,27 @@ fn a_controller_without_the_broker_role_takes_up_what_is_configured_at_run_time(
     assert_eq!(in_effect().as_deref(), Some("true"));
     node.stop();
 }
+
+#[test]
+fn of_two_processes_with_one_id_that_register_at_once_one_is_registered() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = Node::on(dir.path());
+    let (mut one, mut other) = (Client::to(node.controller), Client::to(node.controller));
+    let register = |id: i32, incarnation: u128| {
+        registration(&node, incarnation)
+            .with_broker_id(BrokerId(id))
+            .with_log_dirs(vec![Uuid::from_u128(1_000_000 + id as u128)])
+    };
+    for id in 100..130 {
+        one.send(&register(id, 1), 4);
+        other.send(&register(id, 2), 4);
+        let mut errors = [&mut one, &mut other].map(|client| {
+            let answer = client.receive::<BrokerRegistrationRequest>(4);
+            answer.error_code
+        });
+        errors.sort_unstable();
+        let duplicate = ResponseError::DuplicateBrokerRegistration.code();
+        assert_eq!(errors, [0, duplicate]);
+    }
+    node.stop();
+}

@@ -122,7 +122,7 @@ fn meta_properties(node_id: &str) -> String {
     format!("version=1\nnode.id={node_id}\ncluster.id={CLUSTER_ID}\ndirectory.id={directory_id}\n")
 }
 
-/// The command that starts Apache Kafka with `properties`, formatting its first log directory when empty.
+/// The command that starts Apache Kafka with `properties`, formatting its log directories when empty.
 pub(crate) fn command(
     properties: &BTreeMap<String, String>,
     features: &BTreeMap<String, i16>,
@@ -130,12 +130,17 @@ pub(crate) fn command(
     heap_mib: u32,
     quick_start: bool,
 ) -> Result<Command> {
-    let log_dir = properties.get("log.dirs").context("log.dirs is not set")?;
-    let first = Path::new(log_dir.split(',').next().unwrap_or(log_dir));
-    if !first.join("meta.properties").exists() {
-        copy_folder(&formatted(features)?.join("data"), first)?;
-        let node_id = properties.get("node.id").context("node.id is not set")?;
-        fs::write(first.join("meta.properties"), meta_properties(node_id))?;
+    let log_dirs = properties.get("log.dirs").context("log.dirs is not set")?;
+    let node_id = properties.get("node.id").context("node.id is not set")?;
+    for (number, dir) in log_dirs.split(',').map(Path::new).enumerate() {
+        if dir.join("meta.properties").exists() {
+            continue;
+        }
+        match number {
+            0 => copy_folder(&formatted(features)?.join("data"), dir)?,
+            _ => fs::create_dir_all(dir)?,
+        }
+        fs::write(dir.join("meta.properties"), meta_properties(node_id))?;
     }
     let file = folder.join("server.properties");
     let text: String = properties

@@ -48,8 +48,9 @@ pub(super) const KEYS: &[ConfigKey] = &[
     ConfigKey::new("controller.quorum.fetch.timeout.ms", Int, Some("2000"))
         .at_least(0)
         .doc(
-            "Without word from the leader for so long, the controllers elect another; without word \
-             from a majority for so long, a leader decides nothing any more.",
+            "Without word from the leader for half of this time, or for \
+             controller.quorum.election.timeout.ms if that is shorter, the controllers elect another; \
+             without word from a majority for so long, a leader decides nothing any more.",
         ),
     ConfigKey::new("controller.quorum.fetch.max.bytes", Int, Some("1048576"))
         .at_least(1)
@@ -63,7 +64,10 @@ pub(super) const KEYS: &[ConfigKey] = &[
     .doc("Bytes of a snapshot in one response."),
     ConfigKey::new("controller.quorum.request.timeout.ms", Int, Some("2000"))
         .at_least(0)
-        .doc("How long a controller waits for a response."),
+        .doc(
+            "How long a controller waits for a response; of another voter not longer than it takes \
+             to elect another leader.",
+        ),
     ConfigKey::new("controller.quorum.retry.backoff.ms", Int, Some("20"))
         .at_least(0)
         .doc("How long a controller rests that could not reach another, at first."),

@@ -52,8 +52,8 @@ pub struct QuorumSettings {
     pub voters: Vec<QuorumVoter>,
     /// `controller.quorum.election.timeout.ms`: the most that a controller waits for votes before it asks again.
     pub election_timeout: Duration,
-    /// `controller.quorum.fetch.timeout.ms`: without word from the leader for so long, another is elected; without word
-    /// from a majority for so long, the leader is not active any more.
+    /// `controller.quorum.fetch.timeout.ms`: without word from the leader for half of this, or for the election timeout if
+    /// that is shorter, another is elected; without word from a majority for so long, the leader is not active any more.
     pub fetch_timeout: Duration,
     /// `controller.quorum.request.timeout.ms`: the most that a message to another controller waits for its answer. No
     /// longer than a leader counts without a sign of life, however long this is.

@@ -1,5 +1,6 @@
 //! What the tests of the runtime share: partitions on real logs, brokers, and batches.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use highwater_storage::{
 use uuid::Uuid;
 
 use super::context::{ReplicaContext, time_of_day_ms};
+use super::leader_endpoint::{FetchPartition, FetchRequest};
 use super::partition::{Appended, FetcherChange, FollowerRead, Leadership, Partition};
 use super::read::{PartitionRead, PartitionReadRequest, ReadIsolation};
 use super::topic_settings::TopicSettings;
@@ -54,6 +56,28 @@ pub(super) fn image(fenced: &[BrokerId]) -> Arc<ClusterImage> {
         .apply(&records, 2, 1)
         .expect("records that fit");
     Arc::new(image)
+}
+
+/// What a leader remembers of the fetches of one fetcher, as its session does.
+#[derive(Debug, Default)]
+pub(super) struct ToldFetches(pub(super) BTreeMap<(TopicId, i32), FetchPartition>);
+
+impl ToldFetches {
+    /// Takes note of a fetch. One outside of a session, or that opens one, names all that it wants.
+    pub(super) fn hear(&mut self, request: &FetchRequest) {
+        let Self(told) = self;
+        if request.session_epoch <= 0 {
+            told.clear();
+        }
+        for gone in &request.forgotten {
+            told.remove(&(gone.topic_id, gone.topic_partition.partition));
+        }
+        for wanted in &request.partitions {
+            let partition = &wanted.partition;
+            let key = (partition.topic_id, partition.topic_partition.partition);
+            told.insert(key, wanted.clone());
+        }
+    }
 }
 
 /// A partition on a broker, with its log in a directory of its own.

@@ -1,7 +1,7 @@
 //! A fetcher of broker 1 against a leader on broker 2: both have real logs, and nothing but the
 //! wire is missing between them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use super::super::BoxFuture;
 use super::super::leader_endpoint::{
-    FetchPartition, FetchRequest, FetchResponse, FetchedPartition, FetchedRecords, LeaderEndpoint,
+    FetchRequest, FetchResponse, FetchedPartition, FetchedRecords, LeaderEndpoint,
     LeaderEndpointError, ReplicaOffset, TopicIdPartition,
 };
 use super::super::partition::FollowerRead;
@@ -35,7 +35,7 @@ const ALL: &[BrokerId] = &[B1, B2, B3];
 struct Leader {
     partition: Arc<Partition>,
     /// What the session remembers.
-    told: Mutex<BTreeMap<Key, FetchPartition>>,
+    told: Mutex<ToldFetches>,
     requests: Mutex<Vec<FetchRequest>>,
     /// Fetches that are answered so rather than from the log.
     instead: Mutex<VecDeque<Result<FetchResponse, LeaderEndpointError>>>,
@@ -45,23 +45,12 @@ struct Leader {
 
 impl Leader {
     fn position(&self, key: &Key) -> Option<FetchPosition> {
-        self.told.lock().get(key).map(|told| told.position)
+        self.told.lock().0.get(key).map(|told| told.position)
     }
 
     /// Remembers a request as a session does.
     fn hear(&self, request: &FetchRequest) {
-        let mut told = self.told.lock();
-        if request.session_epoch == 0 {
-            told.clear();
-        }
-        for gone in &request.forgotten {
-            told.remove(&(gone.topic_id, gone.topic_partition.partition));
-        }
-        for wanted in &request.partitions {
-            let partition = &wanted.partition;
-            let key = (partition.topic_id, partition.topic_partition.partition);
-            told.insert(key, wanted.clone());
-        }
+        self.told.lock().hear(request);
         self.requests.lock().push(request.clone());
         self.asked.notify_one();
     }

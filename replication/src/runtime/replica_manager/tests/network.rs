@@ -1,6 +1,7 @@
 //! How the brokers of a test reach each other and the controller: by calling functions.
 
 use super::*;
+use crate::runtime::testing::ToldFetches;
 
 /// The way from one broker to all others.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ struct Link {
     shared: Arc<Shared>,
     from: BrokerId,
     to: BrokerId,
-    told: Mutex<BTreeMap<(TopicId, i32), FetchPartition>>,
+    told: Mutex<ToldFetches>,
 }
 
 impl Link {
@@ -98,18 +99,7 @@ impl Link {
     }
 
     fn hear(&self, request: &FetchRequest) {
-        let mut told = self.told.lock();
-        if request.session_epoch == 0 {
-            told.clear();
-        }
-        for gone in &request.forgotten {
-            told.remove(&(gone.topic_id, gone.topic_partition.partition));
-        }
-        for wanted in &request.partitions {
-            let partition = &wanted.partition;
-            let key = (partition.topic_id, partition.topic_partition.partition);
-            told.insert(key, wanted.clone());
-        }
+        self.told.lock().hear(request);
     }
 
     fn look(
@@ -166,7 +156,7 @@ impl Link {
             partition: key.1,
             answer: self.look(request, wanted, is_first_look),
         };
-        told.iter().map(look).collect()
+        told.0.iter().map(look).collect()
     }
 
     async fn answer(&self, request: FetchRequest) -> Result<FetchResponse, LeaderEndpointError> {
@@ -177,7 +167,7 @@ impl Link {
         let notify = Arc::new(Notify::new());
         let mut is_first_look = true;
         loop {
-            let keys: Vec<_> = self.told.lock().keys().copied().collect();
+            let keys: Vec<_> = self.told.lock().0.keys().copied().collect();
             let leaders = keys
                 .iter()
                 .filter_map(|(id, index)| self.leader(*id, *index).ok());

@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::{Cluster, ClusterOptions};
 use crate::broker::BrokerKind;
-use crate::each_broker::{on_each, report};
+use crate::each_broker::{Outcome, on_each, report};
 
 /// One cluster of a test's own at a time: a machine has few cores, and time-outs are short.
 static TURN: Mutex<()> = Mutex::new(());
@@ -28,12 +28,29 @@ pub fn for_each_kind(test: impl Fn(BrokerKind)) {
 /// # Panics
 /// When `test` panicked on one of them; the ends of its nodes' logs are printed.
 pub fn for_each_cluster(options: &ClusterOptions, test: impl Fn(&mut Cluster)) {
-    on_each(|kind| {
-        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut cluster = Cluster::start(kind, options).unwrap_or_else(|error| panic!("{error:#}"));
-        let result = catch_unwind(AssertUnwindSafe(|| test(&mut cluster)));
-        report(kind, &cluster.ends_of_logs(25), result)
+    on_each(|kind| on_fresh_cluster(kind, options, &test));
+}
+
+/// As [`for_each_cluster`], for what only Highwater does: no cluster of Apache Kafka is started.
+///
+/// # Panics
+/// As there.
+pub fn for_highwater_cluster(options: &ClusterOptions, test: impl Fn(&mut Cluster)) {
+    on_each(|kind| match kind {
+        BrokerKind::Highwater => on_fresh_cluster(kind, options, &test),
+        BrokerKind::ApacheKafka => Ok(()),
     });
+}
+
+fn on_fresh_cluster(
+    kind: BrokerKind,
+    options: &ClusterOptions,
+    test: &impl Fn(&mut Cluster),
+) -> Outcome {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut cluster = Cluster::start(kind, options).unwrap_or_else(|error| panic!("{error:#}"));
+    let result = catch_unwind(AssertUnwindSafe(|| test(&mut cluster)));
+    report(kind, &cluster.ends_of_logs(25), result)
 }
 
 /// Runs `test` against the cluster of three combined nodes that all such tests of this process share. They take

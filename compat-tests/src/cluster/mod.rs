@@ -24,7 +24,9 @@ use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 pub use disk::DataCopy;
-pub use each_cluster::{for_each_cluster, for_each_kind, for_each_shared_cluster};
+pub use each_cluster::{
+    for_each_cluster, for_each_kind, for_each_shared_cluster, for_highwater_cluster,
+};
 pub use hand_made::{Follower, HandMadeBroker};
 pub use hand_made_leader::HandMadeLeader;
 pub use leader_log::LeaderLog;

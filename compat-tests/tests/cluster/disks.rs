@@ -2,10 +2,11 @@
 //! that was acknowledged is lost.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use compat_tests::cluster::{Cluster, ClusterOptions, for_each_cluster};
+use compat_tests::cluster::{
+    Cluster, ClusterOptions, SmallDisk, for_each_cluster, for_highwater_cluster,
+};
 use compat_tests::process::eventually;
 use compat_tests::raw::{Connection, code};
 use tempfile::TempDir;
@@ -15,13 +16,14 @@ use crate::support::{LONG, epochs_of_batches, one, produce, produce_all};
 /// A batch of about this many bytes.
 const BATCH_BYTES: usize = 60_000;
 /// What is free beside the ballast in the small directory, and the ballast.
-const ROOM: &str = "12m";
+const ROOM_MIB: u32 = 12;
 const BALLAST_BYTES: usize = 6 << 20;
 
 /// The two log directories of one broker, the second of which may be a file system of its own.
 struct TwoDirectories {
+    /// Before the folder, so that it is unmounted first.
+    small_disk: Option<SmallDisk>,
     folder: TempDir,
-    is_mounted: bool,
 }
 
 impl TwoDirectories {
@@ -32,23 +34,20 @@ impl TwoDirectories {
             .unwrap();
         std::fs::create_dir(folder.path().join("second")).unwrap();
         Self {
+            small_disk: None,
             folder,
-            is_mounted: false,
         }
     }
 
     /// With the second one on a small disk; `None` where the tests may not mount one.
     fn with_small_disk() -> Option<Self> {
-        let mut directories = Self::new();
-        let status = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={ROOM}"), "tmpfs"])
-            .arg(directories.second())
-            .status();
-        directories.is_mounted = status.is_ok_and(|status| status.success());
-        if !directories.is_mounted {
-            eprintln!("skipped: these tests may not mount a tmpfs");
+        if !SmallDisk::may_be_mounted() && std::env::var_os("CI").is_none() {
+            eprintln!("skipped: only root may mount a small disk");
             return None;
         }
+        let mut directories = Self::new();
+        let disk = SmallDisk::mount(&directories.second(), ROOM_MIB);
+        directories.small_disk = Some(disk.unwrap_or_else(|error| panic!("{error:#}")));
         std::fs::create_dir(directories.second().join("logs")).unwrap();
         Some(directories)
     }
@@ -59,9 +58,9 @@ impl TwoDirectories {
 
     /// Where the partitions of the second directory lie.
     fn logs(&self) -> PathBuf {
-        match self.is_mounted {
-            true => self.second().join("logs"),
-            false => self.second(),
+        match self.small_disk {
+            Some(_) => self.second().join("logs"),
+            None => self.second(),
         }
     }
 
@@ -75,18 +74,6 @@ impl TwoDirectories {
 
     fn ballast(&self) -> PathBuf {
         self.second().join("ballast")
-    }
-}
-
-impl Drop for TwoDirectories {
-    fn drop(&mut self) {
-        if self.is_mounted {
-            // Lazily, as a broker may still have files open there.
-            let unmounted = Command::new("umount").arg("-l").arg(self.second()).status();
-            if !unmounted.is_ok_and(|status| status.success()) {
-                eprintln!("{} stays mounted", self.second().display());
-            }
-        }
     }
 }
 
@@ -194,11 +181,8 @@ fn a_leader_with_a_full_disk_lets_another_lead_until_there_is_space() {
     let Some(directories) = TwoDirectories::with_small_disk() else {
         return;
     };
-    for_each_cluster(&options(1, &directories), |cluster| {
-        // Apache Kafka takes a full directory for a failed one until a restart.
-        if !cluster.is_highwater() {
-            return;
-        }
+    // Apache Kafka takes a full directory for a failed one until a restart.
+    for_highwater_cluster(&options(1, &directories), |cluster| {
         let topic = topic_in(&directories.logs(), cluster, &[1, 2, 3], "2");
         std::fs::write(directories.ballast(), vec![1; BALLAST_BYTES]).unwrap();
         let mut connection = cluster.connect(1).unwrap();
@@ -230,10 +214,7 @@ fn the_last_in_sync_replica_leads_on_with_a_full_disk_and_serves_what_it_has() {
     let Some(directories) = TwoDirectories::with_small_disk() else {
         return;
     };
-    for_each_cluster(&options(1, &directories), |cluster| {
-        if !cluster.is_highwater() {
-            return;
-        }
+    for_highwater_cluster(&options(1, &directories), |cluster| {
         let topic = topic_in(&directories.logs(), cluster, &[1, 2], "1");
         std::fs::write(directories.ballast(), vec![1; BALLAST_BYTES]).unwrap();
         cluster.kill(2).unwrap();
@@ -263,10 +244,7 @@ fn a_follower_with_a_full_disk_leaves_the_isr_and_returns_when_there_is_space() 
     let Some(directories) = TwoDirectories::with_small_disk() else {
         return;
     };
-    for_each_cluster(&options(3, &directories), |cluster| {
-        if !cluster.is_highwater() {
-            return;
-        }
+    for_highwater_cluster(&options(3, &directories), |cluster| {
         let topic = topic_in(&directories.logs(), cluster, &[1, 2, 3], "2");
         std::fs::write(directories.ballast(), vec![1; BALLAST_BYTES]).unwrap();
         let mut connection = cluster.connect(1).unwrap();

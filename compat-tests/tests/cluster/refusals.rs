@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use compat_tests::cluster::{Cluster, Follower, HandMadeBroker, for_each_cluster};
+use compat_tests::cluster::{Cluster, Follower, HandMadeBroker, for_highwater_cluster};
 use compat_tests::process::free_port;
 use compat_tests::raw::code;
 
@@ -39,10 +39,7 @@ fn each_refusal_has_a_code_a_count_by_reason_and_a_line_in_the_log() {
             "http.listeners",
             format!("127.0.0.1:{controller_port}"),
         );
-    for_each_cluster(&options, |cluster| {
-        if !cluster.is_highwater() {
-            return;
-        }
+    for_highwater_cluster(&options, |cluster| {
         refused_by_the_leader(cluster, broker_port);
         refused_by_the_controller(cluster, controller_port);
     });

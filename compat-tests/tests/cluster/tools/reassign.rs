@@ -35,6 +35,12 @@ fn wait_until_verified(cluster: &Cluster, plan: &tempfile::NamedTempFile, topic:
     })
 }
 
+/// What kafka-configs.sh prints of a topic.
+fn configs_of(cluster: &Cluster, topic: &str) -> String {
+    let what = ["--describe", "--entity-type", "topics", "--entity-name"];
+    tool(cluster, "configs", &[&what[..], &[topic]].concat())
+}
+
 #[test]
 fn plan_is_generated_for_the_brokers_that_are_named() {
     for_each_shared_cluster(|cluster| {
@@ -104,17 +110,7 @@ fn replicas_move_with_their_records_under_a_throttle_that_verify_removes() {
                  Successfully started partition reassignment for moved-0\n"
             )
         );
-        let configs = tool(
-            cluster,
-            "configs",
-            &[
-                "--describe",
-                "--entity-type",
-                "topics",
-                "--entity-name",
-                topic,
-            ],
-        );
+        let configs = configs_of(cluster, topic);
         for throttled in [
             "leader.replication.throttled.replicas=0:1,0:2",
             "follower.replication.throttled.replicas=0:3",
@@ -129,17 +125,7 @@ fn replicas_move_with_their_records_under_a_throttle_that_verify_removes() {
         );
         let view = cluster.wait_for_leader_and_isr(topic, 0, 3, &[2, 3]);
         assert_eq!(view.replicas, [3, 2]);
-        let configs = tool(
-            cluster,
-            "configs",
-            &[
-                "--describe",
-                "--entity-type",
-                "topics",
-                "--entity-name",
-                topic,
-            ],
-        );
+        let configs = configs_of(cluster, topic);
         assert!(!configs.contains("throttled"), "{configs}");
         assert_eq!(epochs_of_batches(cluster, 3, topic, 20).len(), 20);
         assert_eq!(

@@ -103,7 +103,7 @@ impl Work {
                 early = early.or_else(|| Some(Instant::now() + grace?));
                 self.look_for_suspects().await;
             }
-            self.clone().fence_silent_brokers().await;
+            self.fence_silent_brokers().await;
         }
     }
 
@@ -138,7 +138,7 @@ impl Work {
     }
 
     /// Fences the brokers whose sessions are over, one after the other, so that each sees what the one before changed.
-    async fn fence_silent_brokers(self) {
+    async fn fence_silent_brokers(&self) {
         while let Some(epoch) = self.active_epoch() {
             let image = self.controller.image();
             let is_silent = self.sessions.with(epoch, &image, |liveness, now_ms| {

@@ -64,11 +64,11 @@ fn settings(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::settings::SettingsArguments;
 
     fn arguments(log: Option<&str>, log_format: Option<LogFormat>) -> StartArguments {
         StartArguments {
-            file: None,
-            overrides: Vec::new(),
+            settings: SettingsArguments::default(),
             cluster_id: None,
             log: log.map(str::to_owned),
             log_format,

@@ -1,9 +1,11 @@
 //! The command line: what may be asked for, and the way from there to a running broker.
 
 mod cluster;
+mod health;
 mod logging;
 mod ready;
 mod runtime;
+mod settings;
 mod signals;
 mod start;
 
@@ -44,6 +46,8 @@ enum Command {
     Start(StartArguments),
     /// Start several brokers on this machine as one cluster, to see replication
     Cluster(cluster::ClusterArguments),
+    /// Ask the node that these settings start whether it works; the exit code is 0 if so
+    Health(health::HealthArguments),
     /// Print the documentation of all configuration keys as Markdown
     ConfigDocs,
 }
@@ -51,13 +55,8 @@ enum Command {
 /// How the broker is started.
 #[derive(Debug, Clone, Args)]
 pub struct StartArguments {
-    /// Properties file, as for Apache Kafka; without one everything has its default
-    #[arg(value_name = "SERVER.PROPERTIES")]
-    file: Option<PathBuf>,
-
-    /// Set a configuration key; wins over the environment (KAFKA_NODE_ID and so on) and the file
-    #[arg(long = "override", value_name = "KEY=VALUE")]
-    overrides: Vec<String>,
+    #[command(flatten)]
+    settings: settings::SettingsArguments,
 
     /// Id of the cluster: an empty data directory gets it, one with another id is refused [env: CLUSTER_ID]
     #[arg(long, value_name = "ID")]
@@ -93,6 +92,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     {
         Command::Start(arguments) => start::start(&arguments),
         Command::Cluster(arguments) => cluster::cluster(&arguments),
+        Command::Health(arguments) => health::health(&arguments),
         Command::ConfigDocs => print(&config::markdown()),
     }
 }
@@ -183,7 +183,7 @@ mod tests {
         let Ok(Command::Start(start)) = parse(&["--override", "a=b", "--override", "c=d=e"]) else {
             panic!("start is expected");
         };
-        assert_eq!(start.overrides, ["a=b", "c=d=e"]);
+        assert_eq!(start.settings.overrides, ["a=b", "c=d=e"]);
         assert!(matches!(parse(&["config-docs"]), Ok(Command::ConfigDocs)));
     }
 
@@ -196,8 +196,8 @@ mod tests {
             let Ok(Command::Start(start)) = parse(&arguments) else {
                 panic!("start is expected")
             };
-            assert_eq!(start.file, Some(PathBuf::from("f")));
-            assert_eq!(start.overrides, ["a=b"]);
+            assert_eq!(start.settings.file, Some(PathBuf::from("f")));
+            assert_eq!(start.settings.overrides, ["a=b"]);
         }
     }
 

@@ -9,7 +9,7 @@ use super::ready::Ready;
 use super::signals::StopSignals;
 use super::{FAILURE, StartArguments, in_full, logging, runtime};
 use crate::broker::RunningBroker;
-use crate::config::{BrokerConfig, ConfigNotice, DynamicConfig, StaticConfig};
+use crate::config::{BrokerConfig, ConfigNotice, DynamicConfig};
 use crate::log_dirs;
 use crate::metrics::BrokerPages;
 use crate::web::WebServer;
@@ -33,11 +33,7 @@ pub(super) fn start(arguments: &StartArguments) -> ExitCode {
 fn run(arguments: &StartArguments, began: Instant) -> anyhow::Result<ExitCode> {
     let variable = |name: &str| std::env::var(name).ok();
     logging::begin(arguments, variable).map_err(anyhow::Error::msg)?;
-    let config = StaticConfig::load(
-        arguments.file.as_deref(),
-        environment(std::env::vars_os()),
-        &arguments.overrides,
-    )?;
+    let config = arguments.settings.load(std::env::vars_os())?;
     let notices = config.notices();
     let config = Arc::new(DynamicConfig::new(config)?);
     for notice in &notices {
@@ -53,14 +49,6 @@ fn run(arguments: &StartArguments, began: Instant) -> anyhow::Result<ExitCode> {
     let code = runtime.block_on(serve(arguments, config, cluster_id.as_deref(), began))?;
     runtime.shutdown_background();
     Ok(code)
-}
-
-/// The variables whose name and value are text; others are no configuration.
-fn environment(
-    variables: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
-) -> impl Iterator<Item = (String, String)> {
-    variables
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 fn tell(notice: &ConfigNotice) {

@@ -5,9 +5,10 @@
 //! `highwater config-docs` prints.
 //!
 //! A value comes from, strongest first: the configuration of this one broker changed at run time, the one of all
-//! brokers, `--override`, the environment (`KAFKA_…`), the properties file, the default.
+//! brokers, `--override`, the environment (`KAFKA_…`), the properties file, in a container what suits one, the default.
 
 mod broker_config;
+mod container;
 mod documentation;
 mod dynamic;
 mod environment;
@@ -23,6 +24,7 @@ mod static_config;
 mod value;
 
 pub use broker_config::{BrokerConfig, HttpAddress};
+pub use container::{container_defaults, container_file};
 pub use documentation::markdown;
 pub use dynamic::{BrokerConfigEntry, ConfigSource, ConfigSynonym, DynamicConfig, DynamicScope};
 pub use environment::environment_properties;
@@ -72,6 +74,17 @@ pub enum ConfigError {
         /// The operating system's reason.
         reason: String,
     },
+    /// In a container, two places have a properties file.
+    #[error("both {first} and {second} are there: mount one of them", first = first.display(), second = second.display())]
+    TwoFiles {
+        /// One of them.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// The value of a variable that gives a key is not text.
+    #[error("the value of {0} is not UTF-8")]
+    VariableIsNotText(String),
     /// The properties file has a bad escape.
     #[error("{path}, line {line}: {reason}")]
     MalformedFile {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{ConfigError, Support, environment_properties, keys, parse_properties};
+use super::{
+    ConfigError, Support, container_defaults, environment_properties, keys, parse_properties,
+};
 
 /// The entries that are fixed until the next start, and what is to be said about them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,28 +48,22 @@ impl StaticConfig {
         environment: impl IntoIterator<Item = (String, String)>,
         overrides: &[String],
     ) -> Result<Self, ConfigError> {
-        let mut entries = BTreeMap::new();
-        if let Some(path) = file {
-            let bytes = std::fs::read(path).map_err(|error| ConfigError::UnreadableFile {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            })?;
-            let parsed =
-                parse_properties(&bytes).map_err(|(line, reason)| ConfigError::MalformedFile {
-                    path: path.to_owned(),
-                    line,
-                    reason,
-                })?;
-            entries.extend(parsed);
-        }
-        entries.extend(environment_properties(environment));
-        for text in overrides {
-            let (key, value) = text
-                .split_once('=')
-                .filter(|(key, _)| !key.trim().is_empty())
-                .ok_or_else(|| ConfigError::MalformedOverride(text.clone()))?;
-            entries.insert(key.trim().to_owned(), value.to_owned());
-        }
+        Self::from_entries(read(file, environment, overrides)?)
+    }
+
+    /// As [`StaticConfig::load`], and under all of them what suits a container
+    /// ([`container_defaults`](super::container_defaults)).
+    ///
+    /// # Errors
+    /// As [`StaticConfig::load`].
+    pub fn load_in_container(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+        overrides: &[String],
+    ) -> Result<Self, ConfigError> {
+        let given = read(file, environment, overrides)?;
+        let mut entries = container_defaults(&given);
+        entries.extend(given);
         Self::from_entries(entries)
     }
 
@@ -131,6 +127,37 @@ impl StaticConfig {
             .filter_map(|(name, text)| notice(name, text))
             .collect()
     }
+}
+
+/// The entries of the file, the environment over it, and the overrides over both.
+fn read(
+    file: Option<&Path>,
+    environment: impl IntoIterator<Item = (String, String)>,
+    overrides: &[String],
+) -> Result<BTreeMap<String, String>, ConfigError> {
+    let mut entries = BTreeMap::new();
+    if let Some(path) = file {
+        let bytes = std::fs::read(path).map_err(|error| ConfigError::UnreadableFile {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let parsed =
+            parse_properties(&bytes).map_err(|(line, reason)| ConfigError::MalformedFile {
+                path: path.to_owned(),
+                line,
+                reason,
+            })?;
+        entries.extend(parsed);
+    }
+    entries.extend(environment_properties(environment));
+    for text in overrides {
+        let (key, value) = text
+            .split_once('=')
+            .filter(|(key, _)| !key.trim().is_empty())
+            .ok_or_else(|| ConfigError::MalformedOverride(text.clone()))?;
+        entries.insert(key.trim().to_owned(), value.to_owned());
+    }
+    Ok(entries)
 }
 
 fn notice(name: &str, text: &str) -> Option<ConfigNotice> {

@@ -17,7 +17,7 @@ use prometheus_client::registry::Registry;
 
 use self::families::Families;
 use crate::broker::Broker;
-use crate::controller::Decision;
+use crate::controller::{ControllerError, Decision};
 use crate::web::Pages;
 
 /// The pages of the HTTP port, over a running broker.
@@ -42,14 +42,20 @@ impl Pages for BrokerPages {
         Ok(page)
     }
 
-    /// The controller answers, and its log can be written. Partitions that are offline do not count: a restart would
+    /// The controller answers, and its log can be written, where this node is the active controller. Others work without
+    /// it: that the cluster has none is not cured by a restart of theirs. Partitions that are offline do not count: a restart would
     /// take the others down with them.
     fn health(&self) -> BoxFuture<'_, Result<(), String>> {
         let answer = self
             .broker
             .controller
             .submit(|_, _| Decision::unchanged(()));
-        Box::pin(async move { answer.await.map_err(|error| error.to_string()) })
+        Box::pin(async move {
+            match answer.await {
+                Ok(()) | Err(ControllerError::NotController { .. }) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            }
+        })
     }
 
     fn ready(&self) -> Result<(), String> {

@@ -14,4 +14,5 @@ pub mod metrics;
 pub mod network;
 pub mod peer;
 pub mod refusals;
+mod tools;
 pub mod web;

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::config;
+use crate::tools::{self, Tool};
 
 /// Exit code when the broker cannot start or ends by an error.
 const FAILURE: u8 = 1;
@@ -50,6 +51,13 @@ enum Command {
     Health(health::HealthArguments),
     /// Print the documentation of all configuration keys as Markdown
     ConfigDocs,
+    /// Print the completions of a shell: `source <(highwater completions bash)`
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    #[command(flatten)]
+    Tool(Tool),
 }
 
 /// How the broker is started.
@@ -86,21 +94,58 @@ enum LogFormat {
 
 /// Runs the command that these arguments (with the program's name first) ask for; gives the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match parse(arguments)
-        .unwrap_or_else(|error| error.exit())
-        .command
-    {
+    let arguments = with_tool_of_program(arguments);
+    let is_tool = arguments.get(1).is_some_and(|name| tools::is_tool(name));
+    let command = match parse(arguments) {
+        Ok(arguments) => arguments.command,
+        Err(error) if is_tool && error.use_stderr() => {
+            // Nobody is left to tell it to when stderr is gone. Kafka's tools end with 1 where others end with 2.
+            let _ = error.print();
+            return ExitCode::from(FAILURE);
+        }
+        Err(error) => error.exit(),
+    };
+    match command {
         Command::Start(arguments) => start::start(&arguments),
         Command::Cluster(arguments) => cluster::cluster(&arguments),
         Command::Health(arguments) => health::health(&arguments),
         Command::ConfigDocs => print(&config::markdown()),
+        Command::Completions { shell } => print(&completions(shell)),
+        Command::Tool(tool) => tool.run(),
     }
+}
+
+/// The definition of all arguments.
+fn definition() -> clap::Command {
+    tools::with_kafka_values(Arguments::command())
+}
+
+/// The script that makes a shell complete commands and options.
+fn completions(shell: clap_complete::Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut definition(), "highwater", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+/// Puts the tool in that the program's name stands for: `kafka-topics.sh --list` is `highwater topics --list`.
+fn with_tool_of_program(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let Some(tool) = arguments
+        .first()
+        .and_then(|name| tools::named_by_program(name))
+    {
+        arguments.insert(1, tool);
+    }
+    arguments
 }
 
 fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
     let arguments = with_default_command(arguments);
     let first = arguments.get(1).map(PathBuf::from);
-    Arguments::try_parse_from(arguments).map_err(|error| match first {
+    let parsed = definition()
+        .try_get_matches_from(arguments)
+        .and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches));
+    parsed.map_err(|error| match first {
         Some(first)
             if error.kind() == ErrorKind::InvalidSubcommand && looks_like_a_file(&first) =>
         {
@@ -108,7 +153,7 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, cla
             let text = format!(
                 "'{first}' is no command; to start with this file: highwater start {first}"
             );
-            Arguments::command().error(ErrorKind::InvalidSubcommand, text)
+            definition().error(ErrorKind::InvalidSubcommand, text)
         }
         _ => error,
     })
@@ -174,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_definition_of_the_arguments_is_sound() {
-        Arguments::command().debug_assert();
+        definition().debug_assert();
     }
 
     #[test]

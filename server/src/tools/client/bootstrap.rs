@@ -1,0 +1,72 @@
+//! `--bootstrap-server host:port,host:port`.
+
+use super::KafkaError;
+
+/// Reads the list; IPv6 addresses are in brackets.
+///
+/// # Errors
+/// In Kafka's words, for an entry that is no host with a port.
+pub(super) fn parse_bootstrap(list: &str) -> Result<Vec<(String, u16)>, KafkaError> {
+    let entries = list.split(',').map(str::trim);
+    let entries = entries.filter(|entry| !entry.is_empty());
+    let nodes = entries.map(|entry| {
+        parse_entry(entry).ok_or_else(|| {
+            let text = format!("Invalid url in bootstrap.servers: {entry}");
+            KafkaError::of_client("ConfigException", text)
+        })
+    });
+    let nodes: Vec<_> = nodes.collect::<Result<_, _>>()?;
+    if nodes.is_empty() {
+        let text = "No bootstrap urls given in bootstrap.servers";
+        return Err(KafkaError::of_client("ConfigException", text));
+    }
+    Ok(nodes)
+}
+
+fn parse_entry(entry: &str) -> Option<(String, u16)> {
+    // A protocol in front of the host is allowed, as in a listener.
+    let entry = entry.split_once("://").map_or(entry, |(_, rest)| rest);
+    let (host, port) = entry.rsplit_once(':')?;
+    let host = match host.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']')?,
+        None if host.contains(':') => return None,
+        None => host,
+    };
+    let port = port.parse().ok().filter(|&port| port > 0)?;
+    (!host.is_empty()).then(|| (host.to_owned(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_ports_are_read() {
+        let node = |host: &str, port| (host.to_owned(), port);
+        assert_eq!(
+            parse_bootstrap("a:1, b.c:9092,[::1]:3,PLAINTEXT://d:4"),
+            Ok(vec![
+                node("a", 1),
+                node("b.c", 9092),
+                node("::1", 3),
+                node("d", 4)
+            ])
+        );
+    }
+
+    #[test]
+    fn what_is_no_host_and_port_is_refused() {
+        for list in [
+            "a", "a:", "a:x", "a:0", "a:70000", ":1", "::1:9092", "[::1:9", "a:1,b",
+        ] {
+            let error = parse_bootstrap(list).expect_err(list);
+            assert!(
+                error
+                    .message
+                    .starts_with("Invalid url in bootstrap.servers: "),
+                "{error}"
+            );
+        }
+        assert!(parse_bootstrap(",").is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! The settings of a tool's client: `--command-config` and the like.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kafka_protocol::protocol::StrBytes;
+
+use super::KafkaError;
+use crate::config::parse_properties;
+use crate::network::client::{Backoff, ClientConfig};
+
+/// Properties of a client as its file and options give them, later ones over earlier ones.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ClientProperties {
+    entries: Vec<(String, String)>,
+}
+
+impl ClientProperties {
+    /// Reads a properties file; without one everything has its default.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is no properties file, or asks for what this client does not speak.
+    pub(crate) fn load(file: Option<&Path>) -> Result<Self, KafkaError> {
+        let Some(file) = file else {
+            return Ok(Self::default());
+        };
+        let config_error = |text: String| {
+            KafkaError::of_client("ConfigException", format!("{}: {text}", file.display()))
+        };
+        let bytes = std::fs::read(file).map_err(|error| config_error(error.to_string()))?;
+        let entries = parse_properties(&bytes)
+            .map_err(|(line, reason)| config_error(format!("line {line}: {reason}")))?;
+        let properties = ClientProperties { entries };
+        properties.check()?;
+        Ok(properties)
+    }
+
+    /// Sets a property over what was there.
+    pub(crate) fn set(&mut self, key: &str, value: &str) {
+        self.entries.push((key.to_owned(), value.to_owned()));
+    }
+
+    /// The value of a property, if it is set.
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        let mut latest_first = self.entries.iter().rev();
+        latest_first
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.trim())
+    }
+
+    /// A property that is a number.
+    ///
+    /// # Errors
+    /// In Kafka's words when it is none.
+    pub(crate) fn number<N: std::str::FromStr>(
+        &self,
+        key: &str,
+        default: N,
+    ) -> Result<N, KafkaError> {
+        let Some(value) = self.get(key) else {
+            return Ok(default);
+        };
+        value.parse().map_err(|_| {
+            let text = format!("Invalid value {value} for configuration {key}: Not a number");
+            KafkaError::of_client("ConfigException", text)
+        })
+    }
+
+    /// A property in milliseconds.
+    ///
+    /// # Errors
+    /// When it is no number.
+    pub(crate) fn millis(&self, key: &str, default: u64) -> Result<Duration, KafkaError> {
+        self.number(key, default).map(Duration::from_millis)
+    }
+
+    /// Refuses what this client cannot do.
+    ///
+    /// # Errors
+    /// For a security protocol other than PLAINTEXT.
+    pub(crate) fn check(&self) -> Result<(), KafkaError> {
+        match self.get("security.protocol") {
+            None => Ok(()),
+            Some(protocol) if protocol.eq_ignore_ascii_case("PLAINTEXT") => Ok(()),
+            Some(protocol) => Err(KafkaError::of_client(
+                "ConfigException",
+                format!(
+                    "security.protocol={protocol} is not supported: Highwater's tools connect in PLAINTEXT only"
+                ),
+            )),
+        }
+    }
+
+    /// How the network client is to behave.
+    ///
+    /// # Errors
+    /// When a property does not parse.
+    pub(super) fn client_config(&self, client_id: &str) -> Result<Arc<ClientConfig>, KafkaError> {
+        let client_id = self.get("client.id").unwrap_or(client_id).to_owned();
+        let defaults = ClientConfig::named(StrBytes::from_string(client_id));
+        Ok(Arc::new(ClientConfig {
+            request_timeout: self.millis("request.timeout.ms", 30_000)?,
+            connection_setup_timeout: self.millis("socket.connection.setup.timeout.ms", 10_000)?,
+            reconnect_backoff: Backoff::new(
+                self.millis("reconnect.backoff.ms", 50)?,
+                self.millis("reconnect.backoff.max.ms", 1_000)?,
+            ),
+            ..defaults
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> Result<ClientProperties, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("client.properties");
+        std::fs::write(&file, text).expect("written");
+        ClientProperties::load(Some(&file)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn properties_are_read_and_set_over() {
+        let mut properties = load("request.timeout.ms = 5\nclient.id=me\n").expect("loads");
+        assert_eq!(
+            properties.millis("request.timeout.ms", 7),
+            Ok(Duration::from_millis(5))
+        );
+        assert_eq!(properties.number("no.such", 7), Ok(7));
+        properties.set("request.timeout.ms", "x");
+        let error = properties
+            .millis("request.timeout.ms", 7)
+            .expect_err("no number");
+        assert!(error.message.contains("request.timeout.ms"), "{error}");
+    }
+
+    #[test]
+    fn only_plaintext_is_spoken() {
+        assert!(load("security.protocol=PLAINTEXT").is_ok());
+        let error = load("security.protocol=SASL_SSL").expect_err("refused");
+        assert!(error.contains("SASL_SSL is not supported"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = ClientProperties::load(Some(Path::new("/no/such.properties")));
+        assert!(
+            error
+                .expect_err("missing")
+                .message
+                .contains("/no/such.properties")
+        );
+    }
+}

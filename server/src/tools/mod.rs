@@ -1,0 +1,141 @@
+//! Kafka's command-line tools: the options and the output of `kafka-*.sh`, without a JVM.
+//!
+//! Every tool is a file or folder with its arguments and `async fn run(arguments, out)`. What a tool asks for and what
+//! it prints is worked out by functions without I/O; [`client`] does the asking.
+
+mod client;
+mod delete_records;
+mod error;
+mod json;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use client::{ClientProperties, Cluster, KafkaError};
+pub(crate) use error::ToolError;
+
+/// Exit code of a tool that failed, and of one that was started in the wrong way, as in Kafka.
+const FAILURE: u8 = 1;
+
+/// The tools; the name of each is that of Kafka's script without `kafka-` and `.sh`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tool {
+    /// Delete the records of partitions up to an offset
+    #[command(display_order = 110)]
+    DeleteRecords(delete_records::DeleteRecordsArguments),
+}
+
+impl Tool {
+    /// Does what the tool is asked to; its output goes to stdout, an error to stderr.
+    pub(crate) fn run(self) -> ExitCode {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let result = match runtime {
+            Ok(runtime) => {
+                let mut out = BufWriter::new(io::stdout().lock());
+                let result = runtime.block_on(self.dispatch(&mut out));
+                // What was printed before an error is seen before it.
+                result.and(out.flush().map_err(ToolError::from))
+            }
+            Err(error) => Err(ToolError::failed(format!("cannot start: {error}"))),
+        };
+        match result {
+            Ok(()) => ExitCode::SUCCESS,
+            // A reader that has gone away is no failure.
+            Err(ToolError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                ExitCode::SUCCESS
+            }
+            Err(ToolError::Exit(code)) => ExitCode::from(code),
+            Err(error) => {
+                ToolError::warn(&error.to_string());
+                ExitCode::from(FAILURE)
+            }
+        }
+    }
+
+    async fn dispatch(self, out: &mut dyn Write) -> Result<(), ToolError> {
+        match self {
+            Tool::DeleteRecords(arguments) => delete_records::run(arguments, out).await,
+        }
+    }
+}
+
+/// Where the cluster is, for the tools whose options are named so.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ClusterOptions {
+    /// Brokers to start from; the first that answers names the others
+    #[arg(long, value_name = "HOST:PORT,...")]
+    bootstrap_server: String,
+
+    /// Properties file of the client
+    #[arg(long, value_name = "FILE")]
+    command_config: Option<PathBuf>,
+}
+
+impl ClusterOptions {
+    /// The client of that cluster.
+    ///
+    /// # Errors
+    /// When an address or a property is wrong.
+    fn cluster(&self) -> Result<Cluster, KafkaError> {
+        let properties = ClientProperties::load(self.command_config.as_deref())?;
+        Cluster::new(&self.bootstrap_server, &properties, "adminclient-1")
+    }
+}
+
+/// Whether a subcommand is one of the tools.
+pub(crate) fn is_tool(name: &OsStr) -> bool {
+    name.to_str().is_some_and(Tool::has_subcommand)
+}
+
+/// The tool that a program of this name is: `kafka-topics.sh` or `kafka-topics`, in any directory.
+pub(crate) fn named_by_program(program: &OsStr) -> Option<OsString> {
+    let name = Path::new(program).file_name()?.to_str()?;
+    let name = name.strip_prefix("kafka-")?;
+    let name = name.strip_suffix(".sh").unwrap_or(name);
+    Tool::has_subcommand(name).then(|| OsString::from(name))
+}
+
+/// Makes the options of the tools take what Kafka's take: a value may begin with a dash (`--time -1`).
+pub(crate) fn with_kafka_values(command: clap::Command) -> clap::Command {
+    command.mut_subcommands(|command| match is_tool(OsStr::new(command.get_name())) {
+        true => take_hyphen_values(command).arg_required_else_help(true),
+        false => command,
+    })
+}
+
+fn take_hyphen_values(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|argument| {
+            let takes_value = argument.get_action().takes_values();
+            argument.allow_hyphen_values(takes_value)
+        })
+        .mut_subcommands(take_hyphen_values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_name_is_a_tool_where_kafka_has_such_a_script() {
+        let named = |program: &str| named_by_program(OsStr::new(program));
+        let tool = Some(OsString::from("delete-records"));
+        assert_eq!(named("/opt/kafka/bin/kafka-delete-records.sh"), tool);
+        assert_eq!(named("kafka-delete-records"), tool);
+        for other in [
+            "highwater",
+            "delete-records",
+            "kafka-nothing.sh",
+            "kafka-.sh",
+            "",
+        ] {
+            assert_eq!(named(other), None, "{other}");
+        }
+    }
+}

@@ -4,7 +4,7 @@
 
 mod checkpoint;
 pub mod errors;
-mod index;
+pub mod index;
 mod leader_epoch_cache;
 pub mod log;
 pub mod log_config;

@@ -5,8 +5,10 @@
 
 mod client;
 mod delete_records;
+mod dump_log;
 mod error;
 mod json;
+mod records;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, Write};
@@ -27,6 +29,9 @@ pub(crate) enum Tool {
     /// Delete the records of partitions up to an offset
     #[command(display_order = 110)]
     DeleteRecords(delete_records::DeleteRecordsArguments),
+    /// Print what is in the files of a partition
+    #[command(display_order = 200)]
+    DumpLog(dump_log::DumpLogArguments),
 }
 
 impl Tool {
@@ -61,6 +66,7 @@ impl Tool {
     async fn dispatch(self, out: &mut dyn Write) -> Result<(), ToolError> {
         match self {
             Tool::DeleteRecords(arguments) => delete_records::run(arguments, out).await,
+            Tool::DumpLog(arguments) => dump_log::run(&arguments, out),
         }
     }
 }
@@ -113,7 +119,11 @@ fn take_hyphen_values(command: clap::Command) -> clap::Command {
     command
         .mut_args(|argument| {
             let takes_value = argument.get_action().takes_values();
-            argument.allow_hyphen_values(takes_value)
+            // What may stand without a value does so in front of the next option.
+            let needs_value = argument
+                .get_num_args()
+                .is_none_or(|count| count.min_values() > 0);
+            argument.allow_hyphen_values(takes_value && needs_value)
         })
         .mut_subcommands(take_hyphen_values)
 }

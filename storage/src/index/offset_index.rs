@@ -4,9 +4,11 @@ use super::sparse_index::{Entry, SparseIndex};
 
 /// The batch at `position` has `offset` as its last offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OffsetEntry {
-    pub(crate) offset: i64,
-    pub(crate) position: u32,
+pub struct OffsetEntry {
+    /// Last offset of a batch.
+    pub offset: i64,
+    /// Where the batch begins in the segment, in bytes.
+    pub position: u32,
 }
 
 impl Entry for OffsetEntry {

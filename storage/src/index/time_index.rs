@@ -5,9 +5,11 @@ use super::sparse_index::{Entry, SparseIndex};
 /// No record up to and including `offset` has a timestamp above `timestamp`, and `offset` is the last offset of
 /// the batch that has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TimeEntry {
-    pub(crate) timestamp: i64,
-    pub(crate) offset: i64,
+pub struct TimeEntry {
+    /// The largest timestamp so far, in ms.
+    pub timestamp: i64,
+    /// Last offset of the batch that has it.
+    pub offset: i64,
 }
 
 impl Entry for TimeEntry {

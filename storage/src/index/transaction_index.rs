@@ -60,6 +60,18 @@ impl AbortedTxn {
     }
 }
 
+/// The entries in the bytes of a transaction index (`.txnindex`), in whatever order they are.
+///
+/// # Errors
+/// When the bytes are no whole number of entries, or one of them makes no sense.
+pub fn read_transaction_index(bytes: &[u8]) -> io::Result<Vec<AbortedTxn>> {
+    let (chunks, rest) = bytes.as_chunks::<ENTRY_BYTES>();
+    if !rest.is_empty() {
+        return Err(invalid(format!("{} bytes too many", rest.len())));
+    }
+    chunks.iter().map(AbortedTxn::decode).collect()
+}
+
 fn invalid(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
@@ -133,14 +145,7 @@ impl TransactionIndex {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let (chunks, rest) = bytes.as_chunks::<ENTRY_BYTES>();
-        if !rest.is_empty() {
-            return Err(invalid(format!("{} bytes too many", rest.len())));
-        }
-        let entries = chunks
-            .iter()
-            .map(AbortedTxn::decode)
-            .collect::<io::Result<Vec<_>>>()?;
+        let entries = read_transaction_index(&bytes)?;
         let ascends = |pair: &[AbortedTxn]| pair[0].last_offset < pair[1].last_offset;
         if !entries.windows(2).all(ascends)
             || entries

@@ -225,7 +225,7 @@ impl BatchHeader {
 }
 
 /// The sequence number `by` after `sequence`; 0 follows `i32::MAX`.
-pub(crate) fn increment_sequence(sequence: i32, by: i32) -> i32 {
+pub fn increment_sequence(sequence: i32, by: i32) -> i32 {
     let sum = i64::from(sequence) + i64::from(by);
     if sum > i64::from(i32::MAX) {
         (sum - i64::from(i32::MAX) - 1) as i32

@@ -32,13 +32,13 @@ pub use control::{ControlRecord, EndTransactionMarker};
 pub use error::BatchError;
 pub use header::{
     BATCH_HEADER_BYTES, BatchHeader, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID,
-    NO_SEQUENCE, NO_TIMESTAMP, TimestampType, patch_header, verify_crc,
+    NO_SEQUENCE, NO_TIMESTAMP, TimestampType, increment_sequence, patch_header, verify_crc,
 };
 pub use record::{Record, RecordHeader, RecordIter, decode_records};
 
 pub use validation::{ValidatedBatch, ValidationRules, validate_produced};
 
-pub(crate) use header::{decrement_sequence, increment_sequence};
+pub(crate) use header::decrement_sequence;
 pub(crate) use record::RawRecord;
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
 
 use crate::broker::BrokerKind;
+use crate::cluster::Clock;
 use crate::process::{ManagedProcess, poll};
 use crate::{apache_kafka, highwater};
 
@@ -33,6 +34,7 @@ pub struct Node {
     removed_with_tests: PathBuf,
     java: JavaOptions,
     features: BTreeMap<String, i16>,
+    clock: Option<Clock>,
     process: Option<ManagedProcess>,
     started: Instant,
     paused: bool,
@@ -55,6 +57,7 @@ impl Node {
             removed_with_tests: removed_with_tests.to_owned(),
             java,
             features: BTreeMap::new(),
+            clock: None,
             process: None,
             started: Instant::now(),
             paused: false,
@@ -66,12 +69,22 @@ impl Node {
         self.features = features;
     }
 
+    /// Gives it a wall clock of its own in place of the machine's.
+    pub(crate) fn set_clock(&mut self, clock: Clock) {
+        self.clock = Some(clock);
+    }
+
+    /// Its own wall clock; `None` when it has the machine's.
+    pub(crate) fn clock(&self) -> Option<&Clock> {
+        self.clock.as_ref()
+    }
+
     /// Starts the process, without waiting until it serves.
     pub(crate) fn spawn(&mut self) -> Result<()> {
         if self.process.is_some() {
             bail!("it still runs");
         }
-        let command = match self.kind {
+        let mut command = match self.kind {
             BrokerKind::Highwater => highwater::command(&self.properties)?,
             BrokerKind::ApacheKafka => apache_kafka::command(
                 &self.properties,
@@ -81,6 +94,9 @@ impl Node {
                 self.java.quick_start,
             )?,
         };
+        if let Some(clock) = &self.clock {
+            clock.preload_into(&mut command);
+        }
         self.started = Instant::now();
         self.process = Some(ManagedProcess::spawn(
             command,

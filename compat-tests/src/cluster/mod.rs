@@ -3,6 +3,7 @@
 //! Nodes can be killed, stopped, paused, started again, and started on less data than they had; with a [`Network`]
 //! between them, their links can be cut and slowed. All waiting is for conditions ([`Cluster::wait_for_partition`]).
 
+mod clock;
 mod disk;
 mod each_cluster;
 mod hand_made;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 
+pub(crate) use clock::Clock;
 pub use disk::DataCopy;
 pub use each_cluster::{
     for_each_cluster, for_each_kind, for_each_shared_cluster, for_highwater_cluster,
@@ -144,6 +146,9 @@ impl Cluster {
             let kind = options.kinds.get(&id).copied().unwrap_or(kind);
             let mut node = Node::new(kind, properties, &own, folder.path(), java);
             node.set_features(options.features.clone());
+            if options.clocks {
+                node.set_clock(Clock::new(&own)?);
+            }
             let member = Member {
                 node,
                 client_port: port(&listeners, CLIENTS).map(|(listens, _)| listens),
@@ -292,6 +297,23 @@ impl Cluster {
     /// When it does not run.
     pub fn resume(&mut self, id: i32) -> Result<()> {
         self.member_mut(id)?.node.resume()
+    }
+
+    /// Sets a node's wall clock so many seconds ahead of the machine's, or behind it when that is negative. It stays so
+    /// over restarts.
+    ///
+    /// # Errors
+    /// When the cluster was started without clocks of its nodes' own.
+    pub fn set_clock(&self, id: i32, seconds: i64) -> Result<()> {
+        let clock = self.member(id)?.node.clock();
+        let clock = clock.with_context(|| format!("node {id} has the machine's clock"))?;
+        clock.set(seconds)
+    }
+
+    /// Whether nodes can have clocks of their own here: whether libfaketime is installed.
+    #[must_use]
+    pub fn may_have_clocks() -> bool {
+        Clock::is_available()
     }
 
     /// Changes a server property of a node for its next start.

@@ -62,6 +62,7 @@ pub struct ClusterOptions {
     pub(super) kinds: BTreeMap<i32, BrokerKind>,
     pub(super) features: BTreeMap<String, i16>,
     pub(super) network: bool,
+    pub(super) clocks: bool,
     pub(super) disk_mib: Option<u32>,
     pub(super) heap_mib: u32,
     pub(super) quick_start: bool,
@@ -91,6 +92,8 @@ impl ClusterOptions {
             // A controller that gets no processor for a second or two is not to lose its place.
             ("controller.quorum.election.timeout.ms", "3000"),
             ("controller.quorum.fetch.timeout.ms", "6000"),
+            // Three JVMs that start on two busy cores take their time.
+            ("initial.broker.registration.timeout.ms", "240000"),
             // Apache Kafka takes this memory at its start, and the heap is small.
             ("log.cleaner.dedupe.buffer.size", "4194304"),
         ];
@@ -103,6 +106,7 @@ impl ClusterOptions {
             kinds: BTreeMap::new(),
             features: BTreeMap::new(),
             network: false,
+            clocks: false,
             disk_mib: None,
             heap_mib: 256,
             quick_start: true,
@@ -167,6 +171,13 @@ impl ClusterOptions {
     #[must_use]
     pub fn with_small_disks(mut self, mebibytes: u32) -> Self {
         self.disk_mib = Some(mebibytes);
+        self
+    }
+
+    /// Gives each node a wall clock of its own, which needs libfaketime.
+    #[must_use]
+    pub fn with_clocks(mut self) -> Self {
+        self.clocks = true;
         self
     }
 

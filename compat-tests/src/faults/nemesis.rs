@@ -52,6 +52,7 @@ pub fn begin(cluster: &mut Cluster, fault: Fault) -> Result<Ongoing> {
             cluster.kill(node)?;
         }
         Kind::DiskFull => cluster.disk(node)?.fill()?,
+        Kind::Clock => cluster.set_clock(node, fault.jump)?,
     }
     Ok(Ongoing { fault, image })
 }
@@ -77,6 +78,7 @@ pub fn end(cluster: &mut Cluster, ongoing: Ongoing) -> Result<()> {
             cluster.start_again(node)
         }
         Kind::Pause => cluster.resume(node),
+        Kind::Clock => cluster.set_clock(node, 0),
         Kind::Isolate | Kind::Cut | Kind::CutOneWay | Kind::Delay => {
             cluster.network()?.heal();
             Ok(())

@@ -24,11 +24,13 @@ pub enum Kind {
     LostTail,
     /// A node's disk has no space left; when it has again, the node is ended with `kill -9` and started.
     DiskFull,
+    /// A node's wall clock jumps by minutes, and is set right again at the end.
+    Clock,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Kill,
         Self::Stop,
         Self::Pause,
@@ -38,6 +40,7 @@ impl Kind {
         Self::Delay,
         Self::LostTail,
         Self::DiskFull,
+        Self::Clock,
     ];
 
     /// Its name on a command line and in reports.
@@ -53,6 +56,7 @@ impl Kind {
             Self::Delay => "delay",
             Self::LostTail => "lost-tail",
             Self::DiskFull => "disk-full",
+            Self::Clock => "clock",
         }
     }
 
@@ -78,6 +82,8 @@ pub struct Fault {
     pub node: i32,
     /// Another node, for faults of links.
     pub other: i32,
+    /// By how many seconds a clock jumps; back when it is negative. Never 0.
+    pub jump: i64,
     /// How long it lasts.
     pub lasts: Duration,
 }
@@ -85,12 +91,17 @@ pub struct Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            kind, node, other, ..
+            kind,
+            node,
+            other,
+            jump,
+            ..
         } = self;
         let seconds = self.lasts.as_secs_f64();
         match kind {
             Kind::Cut | Kind::Delay => write!(f, "{kind} {node} and {other} for {seconds:.1} s"),
             Kind::CutOneWay => write!(f, "{kind} {node} to {other} for {seconds:.1} s"),
+            Kind::Clock => write!(f, "{kind} of {node} by {jump:+} s for {seconds:.1} s"),
             _ => write!(f, "{kind} {node} for {seconds:.1} s"),
         }
     }
@@ -142,11 +153,15 @@ impl Iterator for Plan {
             .filter(|&id| id != node)
             .collect();
         let other = Self::choose(random, &others);
+        // Less than the hour by which producers' timestamps may be ahead.
+        let seconds = 60 + i64::try_from(random.below(29 * 60)).unwrap_or(0);
+        let jump = Self::choose(random, &[seconds, -seconds]);
         let share = 0.1 + 0.9 * (random.below(1000) as f64 / 1000.0);
         Some(Fault {
             kind,
             node,
             other,
+            jump,
             lasts: self.longest.mul_f64(share),
         })
     }
@@ -202,6 +217,9 @@ mod tests {
         let nodes: BTreeSet<i32> = faults.iter().map(|fault| fault.node).collect();
         assert_eq!(nodes, BTreeSet::from([1, 2, 3]));
         assert!(faults.iter().all(|fault| fault.node != fault.other));
+        let minutes = faults.iter().map(|fault| fault.jump / 60);
+        assert!(minutes.clone().all(|by| (1..30).contains(&by.abs())));
+        assert!(minutes.clone().any(|by| by > 0) && minutes.clone().any(|by| by < 0));
         let lasts = faults.iter().map(|fault| fault.lasts);
         assert!(lasts.clone().all(|lasts| lasts <= Duration::from_secs(10)));
         assert!(lasts.clone().all(|lasts| lasts >= Duration::from_secs(1)));

@@ -140,6 +140,9 @@ pub fn run(kind: BrokerKind, settings: &Settings) -> Result<Report> {
         if kinds.contains(&Kind::DiskFull) {
             options = options.with_small_disks(DISK_MIB);
         }
+        if kinds.contains(&Kind::Clock) {
+            options = options.with_clocks();
+        }
     }
     let mut cluster = Cluster::start(kind, &options)?;
     run_on(&mut cluster, settings).with_context(|| cluster.ends_of_logs(40))

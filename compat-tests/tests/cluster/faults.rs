@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use compat_tests::broker::BrokerKind;
-use compat_tests::cluster::{SmallDisk, for_each_kind};
+use compat_tests::cluster::{Cluster, SmallDisk, for_each_kind};
 use compat_tests::each_broker::selected_brokers;
 use compat_tests::faults::plan::Kind;
 use compat_tests::faults::run::{Program, Settings, run};
@@ -41,6 +41,10 @@ fn no_acknowledged_value_is_lost_doubled_or_moved_under_faults() {
     if !SmallDisk::may_be_mounted() {
         eprintln!("without {}, which needs root", Kind::DiskFull);
         kinds.retain(|&kind| kind != Kind::DiskFull);
+    }
+    if !Cluster::may_have_clocks() && std::env::var_os("CI").is_none() {
+        eprintln!("without {}, which needs libfaketime", Kind::Clock);
+        kinds.retain(|&kind| kind != Kind::Clock);
     }
     nothing_is_found(&Settings::new(Program::Faults {
         seed: number("FAULT_SEED", 1),

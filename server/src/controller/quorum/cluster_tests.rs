@@ -107,6 +107,45 @@ fn a_controller_that_was_away_for_long_takes_over_a_snapshot() {
 }
 
 #[test]
+fn a_leader_without_space_to_begin_its_epoch_begins_once_there_is_some() {
+    let mut cluster = Cluster::start();
+    let first = cluster.leader();
+    cluster.create(first, "a").expect("created");
+    cluster.until_alike(&["a"]);
+    let others: Vec<i32> = NODES.into_iter().filter(|node| *node != first).collect();
+    let servers: Vec<_> = others
+        .iter()
+        .map(|node| cluster.handle(*node).quorum_server().cloned())
+        .map(|server| server.expect("a controller"))
+        .collect();
+    for server in &servers {
+        server.full_disk().set(true);
+    }
+    cluster.kill(first);
+    // Elected; it gives up the reserve and tries once more, and tries again although nothing happens meanwhile.
+    wait_until("one of them tries to begin more than once", || {
+        servers
+            .iter()
+            .any(|server| server.full_disk().refusals() > 2)
+    });
+    for node in &others {
+        assert!(!cluster.handle(*node).is_active(), "node {node}");
+        let refused = cluster.create(*node, "b").expect_err("nobody is active");
+        assert!(
+            matches!(refused, ControllerError::NotController { .. }),
+            "it has not failed: {refused}"
+        );
+    }
+    for server in &servers {
+        server.full_disk().set(false);
+    }
+    let second = cluster.leader();
+    cluster.create(second, "b").expect("created");
+    cluster.restart(first);
+    cluster.until_alike(&["a", "b"]);
+}
+
+#[test]
 fn a_leader_that_is_cut_off_refuses_and_follows_when_it_is_back() {
     let cluster = Cluster::start();
     let first = cluster.leader();
@@ -137,6 +176,29 @@ fn a_leader_that_is_cut_off_refuses_and_follows_when_it_is_back() {
         cluster.handle(first).quorum().leader_id().is_some() && !cluster.handle(first).is_active()
     });
     cluster.until_alike(&["a", "b"]);
+}
+
+#[test]
+fn a_follower_that_was_cut_off_unseats_nobody_when_it_is_back() {
+    let cluster = Cluster::start();
+    let leader = cluster.leader();
+    cluster.create(leader, "a").expect("created");
+    cluster.until_alike(&["a"]);
+    let epoch = cluster.handle(leader).image().epoch();
+    let follower = NODES.into_iter().find(|node| *node != leader);
+    let follower = follower.expect("two followers");
+    cluster.isolate(follower);
+    // It would like to lead, several times over, and nobody answers.
+    std::thread::sleep(Duration::from_secs(3));
+    cluster.create(leader, "b").expect("created");
+    cluster.heal();
+    cluster.until_alike(&["a", "b"]);
+    // Had it begun an epoch of its own, the leader would have had to go.
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(cluster.leader(), leader);
+    cluster.create(leader, "c").expect("created");
+    cluster.until_alike(&["a", "b", "c"]);
+    assert_eq!(cluster.handle(follower).image().epoch(), epoch);
 }
 
 #[test]

@@ -165,18 +165,28 @@ impl ElectionTimer {
                 (other, client, granted.unwrap_or(false))
             });
         }
-        let mut votes = 1;
-        while votes < majority
-            && let Some(answer) = asked.join_next().await
-        {
-            let Ok((other, client, granted)) = answer else {
-                continue;
-            };
+        is_granted_by(majority - 1, &mut asked, |(other, client, granted)| {
             clients.insert(other, client);
-            votes += usize::from(granted);
-        }
-        votes >= majority
+            granted
+        })
+        .await
     }
+}
+
+/// Whether so many of those who were asked grant it. `granted` takes each answer; those that come after the last one that
+/// is needed are not waited for.
+async fn is_granted_by<T: 'static>(
+    needed: usize,
+    asked: &mut JoinSet<T>,
+    mut granted: impl FnMut(T) -> bool,
+) -> bool {
+    let mut votes = 0;
+    while votes < needed
+        && let Some(answer) = asked.join_next().await
+    {
+        votes += usize::from(answer.is_ok_and(&mut granted));
+    }
+    votes >= needed
 }
 
 /// Sends signs of life while this node leads, until the consensus ends on it.
@@ -202,6 +212,35 @@ fn random_up_to(longest: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Voters that answer so; `None` stands for one that never does.
+    fn asked(answers: &[Option<bool>]) -> JoinSet<bool> {
+        let mut asked = JoinSet::new();
+        for answer in answers.iter().copied() {
+            asked.spawn(async move {
+                match answer {
+                    Some(granted) => granted,
+                    None => std::future::pending().await,
+                }
+            });
+        }
+        asked
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_majority_is_enough_and_the_silent_are_not_waited_for() {
+        let ask = async |needed: usize, answers: &[Option<bool>]| {
+            let mut asked = asked(answers);
+            let granted = is_granted_by(needed, &mut asked, |granted| granted);
+            timeout(Duration::from_secs(60), granted).await.ok()
+        };
+        let (yes, no, silent) = (Some(true), Some(false), None);
+        assert_eq!(ask(0, &[]).await, Some(true), "alone");
+        assert_eq!(ask(1, &[yes, silent]).await, Some(true));
+        assert_eq!(ask(2, &[yes, silent, no, yes]).await, Some(true));
+        assert_eq!(ask(2, &[yes, no, no, no]).await, Some(false));
+        assert_eq!(ask(1, &[no, silent]).await, None, "it may still come");
+    }
 
     #[test]
     fn random_times_spread_over_the_whole_range() {

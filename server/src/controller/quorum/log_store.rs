@@ -196,6 +196,13 @@ impl LogStore {
         self.inner.lock().first_index()
     }
 
+    /// Does something while another thread seems to write.
+    #[cfg(test)]
+    pub(super) fn while_it_is_written<R>(&self, act: impl FnOnce() -> R) -> R {
+        let _inner = self.inner.lock();
+        act()
+    }
+
     /// Has every write from now on fail.
     #[cfg(test)]
     pub(super) fn fail_writes(&self) {

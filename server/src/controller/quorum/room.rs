@@ -17,6 +17,8 @@ pub(in crate::controller) struct Room {
     store: LogStore,
     log: Arc<Log>,
     reserve: Arc<Mutex<Reserve>>,
+    #[cfg(test)]
+    full_disk: full_disk::FullDisk,
 }
 
 impl Room {
@@ -25,6 +27,8 @@ impl Room {
             store,
             log,
             reserve,
+            #[cfg(test)]
+            full_disk: full_disk::FullDisk::default(),
         }
     }
 
@@ -36,6 +40,8 @@ impl Room {
         may_use_reserve: bool,
     ) -> Result<(), MetadataError> {
         let take = || {
+            #[cfg(test)]
+            self.full_disk.refuse()?;
             self.store.reserve(bytes)?;
             Ok(self.log.reserve_space(bytes + STEP_BYTES)?)
         };
@@ -57,6 +63,12 @@ impl Room {
         self.store.fail_writes();
     }
 
+    /// The disk as it is to seem to those who reserve space.
+    #[cfg(test)]
+    pub(super) fn full_disk(&self) -> &full_disk::FullDisk {
+        &self.full_disk
+    }
+
     /// Whether space is kept back for the day the disk is full.
     pub(in crate::controller) fn holds_reserve(&self) -> bool {
         self.reserve.lock().is_held()
@@ -65,5 +77,41 @@ impl Room {
     /// Keeps space back again for the day the disk is full, if there is enough.
     pub(in crate::controller) fn hold_reserve(&self) {
         self.reserve.lock().hold();
+    }
+}
+
+/// A disk that is full for as long as a test wants it.
+#[cfg(test)]
+pub(super) mod full_disk {
+    use std::io::ErrorKind;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use highwater_storage::StorageError;
+
+    use crate::metadata::MetadataError;
+
+    #[derive(Default)]
+    pub(in crate::controller::quorum) struct FullDisk {
+        is_full: AtomicBool,
+        refusals: AtomicUsize,
+    }
+
+    impl FullDisk {
+        pub(in crate::controller::quorum) fn set(&self, is_full: bool) {
+            self.is_full.store(is_full, Ordering::SeqCst);
+        }
+
+        /// How often space was asked for in vain.
+        pub(in crate::controller::quorum) fn refusals(&self) -> usize {
+            self.refusals.load(Ordering::SeqCst)
+        }
+
+        pub(super) fn refuse(&self) -> Result<(), MetadataError> {
+            if !self.is_full.load(Ordering::SeqCst) {
+                return Ok(());
+            }
+            self.refusals.fetch_add(1, Ordering::SeqCst);
+            Err(StorageError::io("reserve space for", "quorum-log", ErrorKind::StorageFull).into())
+        }
     }
 }

@@ -119,6 +119,12 @@ impl QuorumServer {
         self.electorate.store.first_index()
     }
 
+    /// The disk as it is to seem to those who reserve space.
+    #[cfg(test)]
+    pub(super) fn full_disk(&self) -> &super::room::full_disk::FullDisk {
+        self.room.full_disk()
+    }
+
     /// Has every write to the quorum's log fail from now on.
     #[cfg(test)]
     pub(in crate::controller) fn fail_writes(&self) {

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use highwater_replication::cluster::MetadataRecord;
 use highwater_replication::cluster::records::TopicRecord;
 use highwater_storage::{LeaderEpoch, LogManager, LogManagerSettings};
 use openraft::entry::{FromAppData, RaftEntry};
-use openraft::storage::{RaftLogStorageExt, RaftStateMachine};
+use openraft::storage::{RaftLogStorage as _, RaftLogStorageExt, RaftStateMachine};
 use openraft::testing::{StoreBuilder, Suite};
 use openraft::{CommittedLeaderId, RaftLogReader, RaftSnapshotBuilder};
 use parking_lot::Mutex;
@@ -133,7 +134,6 @@ fn log_vote_and_what_was_truncated_and_purged_survive_a_restart() {
     let path = dir.path().join("quorum-log");
     let open = || LogStore::open(&path, Durability::Always).expect("opened");
     block_on(async {
-        use openraft::storage::RaftLogStorage;
         let mut store = open();
         assert!(store.is_empty());
         store.save_vote(&Vote::new(3, 2)).await.expect("saved");
@@ -178,11 +178,50 @@ fn log_vote_and_what_was_truncated_and_purged_survive_a_restart() {
 }
 
 #[test]
+fn vote_and_last_entry_are_told_while_the_disk_is_written_and_are_those_of_the_last_change() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("quorum-log");
+    let mut store = LogStore::open(&path, Durability::Always).expect("opened");
+    // From another thread, as the answer to a pre-vote is: one that waited for the disk would not come.
+    let told = |store: &LogStore| {
+        let asking = store.clone();
+        let (tell, told) = std::sync::mpsc::channel();
+        store.while_it_is_written(|| {
+            std::thread::spawn(move || {
+                tell.send((
+                    asking.vote(),
+                    asking.last_log_id(),
+                    asking.may_lack_entries(),
+                ))
+            });
+            told.recv_timeout(Duration::from_secs(30))
+                .expect("it does not wait for the disk")
+        })
+    };
+    block_on(async {
+        assert_eq!(told(&store), (None, None, false));
+        let vote = Vote::new(1, 2);
+        store.begin(blank(0, 0), vote, true).expect("begun");
+        assert_eq!(told(&store), (Some(vote), Some(log_id(0, 0)), true));
+        store.set_up_to_date().expect("noted");
+        assert_eq!(told(&store), (Some(vote), Some(log_id(0, 0)), false));
+        let vote = Vote::new(2, 1);
+        store.save_vote(&vote).await.expect("saved");
+        let entries = [blank(2, 1), blank(2, 2), blank(2, 3)];
+        store.blocking_append(entries).await.expect("appended");
+        assert_eq!(told(&store), (Some(vote), Some(log_id(2, 3)), false));
+        store.truncate(log_id(2, 3)).await.expect("truncated");
+        assert_eq!(told(&store), (Some(vote), Some(log_id(2, 2)), false));
+        store.purge(log_id(2, 2)).await.expect("purged");
+        assert_eq!(told(&store), (Some(vote), Some(log_id(2, 2)), false));
+    });
+}
+
+#[test]
 fn a_long_log_is_written_anew_without_what_is_purged() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("quorum-log");
     block_on(async {
-        use openraft::storage::RaftLogStorage;
         let mut store = LogStore::open(&path, Durability::WithRequests).expect("opened");
         store.save_vote(&Vote::new(1, 1)).await.expect("saved");
         let name = "x".repeat(200);

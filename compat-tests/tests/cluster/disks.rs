@@ -1,6 +1,7 @@
 //! Brokers with several log directories, one of which fails or is full: others take over what lies in it, and nothing
 //! that was acknowledged is lost.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use compat_tests::cluster::{
 };
 use compat_tests::process::eventually;
 use compat_tests::raw::{Connection, code};
+use kafka_protocol::messages::DescribeLogDirsRequest;
 use tempfile::TempDir;
 
 use crate::support::{LONG, epochs_of_batches, one, produce, produce_all};
@@ -125,6 +127,24 @@ fn end_on(cluster: &Cluster, id: i32, topic: &str, end: i64) {
     assert_eq!(batches.len(), usize::try_from(end).unwrap());
 }
 
+/// What DescribeLogDirs says of each directory by its name: its error, and whether partition 0 of the topic lies there.
+#[track_caller]
+fn directories_of(cluster: &Cluster, id: i32, topic: &str) -> BTreeMap<String, (i16, bool)> {
+    let request = DescribeLogDirsRequest::default().with_topics(None);
+    let reply = cluster.connect(id).unwrap().call(4, &request).unwrap();
+    assert_eq!(reply.error_code, code::NONE);
+    let told = reply.results.iter().map(|result| {
+        let name = Path::new(result.log_dir.as_str()).file_name().unwrap();
+        let is_there = result
+            .topics
+            .iter()
+            .any(|there| there.name.as_str() == topic);
+        let name = name.display().to_string();
+        (name, (result.error_code, is_there))
+    });
+    told.collect()
+}
+
 #[test]
 fn a_leader_whose_log_directory_fails_hands_over_and_returns_after_a_restart() {
     let directories = TwoDirectories::new();
@@ -145,6 +165,13 @@ fn a_leader_whose_log_directory_fails_hands_over_and_returns_after_a_restart() {
         cluster.wait_for_partition(&topic, 0, "broker 2 leads without 1", |view| {
             view.leader == 2 && view.isr == [2, 3] && view.offline == [1]
         });
+        assert_eq!(
+            directories_of(cluster, 1, &topic),
+            BTreeMap::from([
+                ("first".to_owned(), (code::NONE, false)),
+                ("second".to_owned(), (code::KAFKA_STORAGE_ERROR, false))
+            ])
+        );
         let mut connection = cluster.connect(2).unwrap();
         assert_eq!(produce_all(&mut connection, &topic, "after"), 1 + taken);
         assert!(failed.elapsed() < Duration::from_secs(15), "{failed:?}");
@@ -169,6 +196,13 @@ fn a_leader_whose_log_directory_fails_hands_over_and_returns_after_a_restart() {
         });
         assert_eq!(produce_all(&mut connection, &topic, "together"), taken + 2);
         end_on(cluster, 1, &topic, taken + 3);
+        assert_eq!(
+            directories_of(cluster, 1, &topic),
+            BTreeMap::from([
+                ("first".to_owned(), (code::NONE, false)),
+                ("second".to_owned(), (code::NONE, true))
+            ])
+        );
         for kept in ["first", "second"] {
             std::fs::remove_dir_all(directories.folder.path().join(kept)).unwrap();
             std::fs::create_dir(directories.folder.path().join(kept)).unwrap();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use highwater_replication::cluster::topic_name::CLUSTER_METADATA_TOPIC;
 use highwater_storage::Log;
+use kafka_protocol::ResponseError;
 use kafka_protocol::messages::describe_log_dirs_response::{
     DescribeLogDirsPartition, DescribeLogDirsResult, DescribeLogDirsTopic,
 };
@@ -43,14 +44,11 @@ pub(crate) fn handle(
         *partition.topic != *CLUSTER_METADATA_TOPIC && asked.as_ref().is_none_or(in_request)
     };
     let manager = broker.replicas.logs();
-    let logs: Vec<Arc<Log>> = manager
-        .logs()
-        .into_iter()
-        .filter(|log| is_asked(log))
-        .collect();
+    let logs = manager.logs();
     let results = manager.log_dirs().into_iter().map(|dir| {
         let mut topics: BTreeMap<Arc<str>, Vec<DescribeLogDirsPartition>> = BTreeMap::new();
-        for log in logs.iter().filter(|log| log.log_dir() == dir.path) {
+        let here = || logs.iter().filter(|log| log.log_dir() == dir.path);
+        for log in here().filter(|log| is_asked(log) && log.failure().is_none()) {
             let partition = log.topic_partition();
             topics
                 .entry(partition.topic.clone())
@@ -60,6 +58,10 @@ pub(crate) fn handle(
         let mut result = DescribeLogDirsResult::default()
             .with_log_dir(StrBytes::from_string(absolute(&dir.path)))
             .with_topics(topics.into_iter().map(topic).collect());
+        // Kafka takes a directory out of use when one file in it fails; here the other logs in it go on, and are told.
+        if here().any(|log| log.failure().is_some()) {
+            result.error_code = ResponseError::KafkaStorageError.code();
+        }
         if ctx.api_version >= VOLUME_FROM {
             result.total_bytes = i64::try_from(dir.total_bytes).unwrap_or(i64::MAX);
             result.usable_bytes = i64::try_from(dir.usable_bytes).unwrap_or(i64::MAX);

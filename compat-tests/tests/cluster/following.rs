@@ -14,16 +14,16 @@ use crate::support::{
     reassign, set_topic_config,
 };
 
-const TOPIC: &str = "followed";
-const MIN_ISR_2: &[(&str, &str)] = &[("min.insync.replicas", "2")];
+pub(crate) const TOPIC: &str = "followed";
+pub(crate) const MIN_ISR_2: &[(&str, &str)] = &[("min.insync.replicas", "2")];
 const LAG: Duration = Duration::from_secs(2);
 
 /// A hand-made broker that follows partition 0 of the topic.
-struct Replica {
+pub(crate) struct Replica {
     broker: HandMadeBroker,
     leader: Connection,
     topic: Uuid,
-    at: Follower,
+    pub(crate) at: Follower,
 }
 
 impl Replica {
@@ -50,7 +50,7 @@ impl Replica {
 
     /// One fetch, and takes what comes.
     #[track_caller]
-    fn follow(&mut self) -> PartitionData {
+    pub(crate) fn follow(&mut self) -> PartitionData {
         let data = self.ask();
         assert_eq!(data.error_code, code::NONE, "{data:?}");
         let records = data.records.clone().unwrap_or_default();
@@ -78,7 +78,11 @@ impl Replica {
 }
 
 /// Topic with partition 0 on broker 1 and on hand-made brokers 101, 102, …, all in sync.
-fn followed(cluster: &Cluster, followers: &[i32], configs: &[(&str, &str)]) -> Vec<Replica> {
+pub(crate) fn followed(
+    cluster: &Cluster,
+    followers: &[i32],
+    configs: &[(&str, &str)],
+) -> Vec<Replica> {
     let brokers: Vec<_> = followers
         .iter()
         .map(|&id| HandMadeBroker::running(cluster, id))
@@ -295,7 +299,7 @@ fn diverging_follower_is_told_where_its_epoch_ends_and_gets_no_records() {
 
 /// Makes the follower the leader for a moment, so that broker 1 leads again in a later epoch.
 #[track_caller]
-fn bounce_leader(cluster: &Cluster, replica: &mut Replica) {
+pub(crate) fn bounce_leader(cluster: &Cluster, replica: &mut Replica) {
     let other = replica.broker.id();
     reassign(cluster, TOPIC, &[other, 1]);
     assert_eq!(elect_preferred(cluster, TOPIC), code::NONE);

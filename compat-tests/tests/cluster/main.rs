@@ -13,6 +13,7 @@ mod harness;
 mod isr_proposals;
 mod librdkafka;
 mod mixed;
+mod producers;
 mod quorum;
 mod refusals;
 mod registration;

@@ -5,11 +5,12 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use compat_tests::cluster::{Cluster, Follower, HandMadeBroker, for_highwater_cluster};
-use compat_tests::process::free_port;
-use compat_tests::raw::code;
+use compat_tests::process::{eventually, free_port};
+use compat_tests::raw::{Batch, code};
 
+use crate::following::{self, MIN_ISR_2, bounce_leader, followed};
 use crate::registration::{small, wait_until_shown};
-use crate::support::{elect, fetch_in_epoch, one, produce};
+use crate::support::{LATEST, LONG, elect, fetch_in_epoch, offset_at, one, produce};
 
 const TOPIC: &str = "refused";
 
@@ -174,4 +175,66 @@ fn refused_by_the_controller(cluster: &Cluster, port: u16) {
         code::PREFERRED_LEADER_NOT_AVAILABLE,
         || elect(cluster, "asked", 0),
     );
+}
+
+#[test]
+fn refusals_of_a_new_leader_of_a_follower_and_of_a_broken_log_are_seen() {
+    let port = free_port().expect("a port");
+    let options = small().set("auto.leader.rebalance.enable", "false").set_on(
+        1,
+        "http.listeners",
+        format!("127.0.0.1:{port}"),
+    );
+    for_highwater_cluster(&options, |cluster| {
+        let cluster = &*cluster;
+        let node = (cluster, 1, port);
+        let mut replica = followed(cluster, &[101], MIN_ISR_2).remove(0);
+        let mut client = cluster.connect(1).unwrap();
+        let topic = following::TOPIC;
+        let reply = produce(&mut client, topic, 1, LONG, Batch::small(3).encode());
+        assert_eq!(reply.error_code, code::NONE);
+        replica.follow();
+        // It leads again, in a later epoch, and does not know whether the follower has what it has.
+        replica.at.fetch_offset = 0;
+        replica.at.last_fetched_epoch = -1;
+        bounce_leader(cluster, &mut replica);
+        is_seen(
+            node,
+            "offset_not_available",
+            code::OFFSET_NOT_AVAILABLE,
+            || offset_at(&mut client, topic, LATEST).0,
+        );
+        is_seen(
+            node,
+            "stale_leader_epoch",
+            code::FENCED_LEADER_EPOCH,
+            || fetch_in_epoch(&mut client, topic, 0, 0).error_code,
+        );
+        cluster.create_topic("led-by-another", &[&[101, 1]], &[]);
+        is_seen(node, "not_leader", code::NOT_LEADER_OR_FOLLOWER, || {
+            produce(&mut client, "led-by-another", 1, LONG, one("x")).error_code
+        });
+        a_broken_log_is_seen(node);
+    });
+}
+
+/// The next segment of the log cannot be made; the refusal is one of many writes.
+fn a_broken_log_is_seen(node: (&Cluster, i32, u16)) {
+    let (cluster, id, port) = node;
+    let configs = [("segment.bytes", "1048576"), ("min.insync.replicas", "1")];
+    cluster.create_topic("broken", &[&[id]], &configs);
+    let log = cluster.data(id).unwrap().join("broken-0");
+    std::fs::rename(&log, log.with_extension("gone")).unwrap();
+    let mut client = cluster.connect(id).unwrap();
+    let before = count(port, "storage");
+    let refused = eventually(Cluster::PATIENCE, "a write needs a new file", || {
+        let big = one(&"x".repeat(60_000));
+        let error = produce(&mut client, "broken", 1, LONG, big).error_code;
+        (error != code::NONE).then_some(error)
+    });
+    assert_eq!(refused, code::KAFKA_STORAGE_ERROR);
+    assert_eq!(count(port, "storage"), before + 1);
+    let log = cluster.node(id).unwrap().log();
+    let is_told = |line: &str| line.contains("refused") && line.contains("storage");
+    assert!(log.lines().any(is_told), "{log}");
 }

@@ -1,12 +1,15 @@
 //! Brokers and the controller: registration, heartbeats, fencing, controlled shutdown, and the epochs that keep an
 //! earlier life of a broker from doing anything.
 
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use compat_tests::cluster::{Cluster, ClusterOptions, HandMadeBroker, Shape, for_each_cluster};
 use compat_tests::process::eventually;
 use compat_tests::raw::{code, s};
 use uuid::Uuid;
+
+use crate::support::{LONG, one, produce};
 
 const SESSION: Duration = Duration::from_secs(3);
 
@@ -113,16 +116,21 @@ fn broker_stays_fenced_until_it_has_caught_up_with_its_own_registration() {
 #[test]
 fn silent_broker_is_fenced_and_a_heartbeat_brings_it_back() {
     for_each_cluster(&small(), |cluster| {
-        let mut broker = HandMadeBroker::running(cluster, 101);
-        wait_until_shown(cluster, 101, true);
-        broker.fall_silent();
-        let silent = Instant::now();
-        wait_until_shown(cluster, 101, false);
-        // The last heartbeat was sent at most one interval before. Known difference: a heartbeat connection that
-        // closes is evidence for ours, and it fences at once.
-        if !cluster.is_highwater() {
-            assert!(silent.elapsed() > SESSION - Duration::from_secs(1));
+        let mut broker = HandMadeBroker::new(cluster, 101).unwrap();
+        assert_eq!(broker.register().unwrap(), code::NONE);
+        // For longer than a session: each heartbeat begins another one.
+        let begun = Instant::now();
+        while begun.elapsed() < SESSION * 2 {
+            let reply = broker.send_heartbeat(&broker.heartbeat()).unwrap();
+            assert!(
+                !reply.is_fenced && reply.error_code == code::NONE,
+                "{reply:?}"
+            );
+            std::thread::sleep(SESSION / 6);
         }
+        wait_until_shown(cluster, 101, true);
+        // Its connection is there, it says nothing.
+        wait_until_shown(cluster, 101, false);
         let reply = broker.send_heartbeat(&broker.heartbeat()).unwrap();
         assert!(
             !reply.is_fenced && reply.error_code == code::NONE,
@@ -165,6 +173,47 @@ fn second_process_of_an_id_is_refused_while_the_first_lives_and_replaces_it_afte
             Err(code::STALE_BROKER_EPOCH)
         );
         second.unfence().unwrap();
+    });
+}
+
+#[test]
+fn running_broker_whose_id_another_process_takes_serves_nothing_and_goes_on_asking() {
+    let options = small().shape(Shape::Separate {
+        controllers: 1,
+        brokers: 2,
+    });
+    for_each_cluster(&options, |cluster| {
+        let topic = "taken";
+        cluster.create_topic(topic, &[&[2, 1]], &[("min.insync.replicas", "1")]);
+        cluster.pause(2).unwrap();
+        cluster.wait_for_leader_and_isr(topic, 0, 1, &[1]);
+        let mut other = HandMadeBroker::new(cluster, 2).unwrap();
+        eventually(Cluster::PATIENCE, "the other is taken", || {
+            (other.register().unwrap() == code::NONE).then_some(())
+        });
+        other.unfence().unwrap();
+        cluster.resume(2).unwrap();
+        eventually(Cluster::PATIENCE, "it says what is wrong", || {
+            let log = cluster.node(2).unwrap().log().to_uppercase();
+            let is_told = |line: &str| line.replace('_', "").contains("STALEBROKEREPOCH");
+            log.lines().any(is_told).then_some(())
+        });
+        let mut connection = cluster.connect(2).unwrap();
+        // Apache Kafka takes what it may lose until it has heard who leads.
+        eventually(Cluster::PATIENCE, "it does not lead", || {
+            let reply = produce(&mut connection, topic, 1, LONG, one("lost?"));
+            (reply.error_code == code::NOT_LEADER_OR_FOLLOWER).then_some(())
+        });
+        // The other one has the id for as long as it lives.
+        let heartbeat = other.send_heartbeat(&other.heartbeat()).unwrap();
+        assert_eq!(heartbeat.error_code, code::NONE);
+        assert!(!heartbeat.is_fenced, "{heartbeat:?}");
+        assert!(
+            TcpStream::connect(cluster.address(2).unwrap()).is_ok(),
+            "it has not ended"
+        );
+        let view = cluster.partition(1, topic, 0).unwrap();
+        assert_eq!((view.leader, view.isr), (1, vec![1]), "it is not in sync");
     });
 }
 

@@ -8,14 +8,16 @@ use compat_tests::raw::{
 use kafka_protocol::messages::alter_partition_reassignments_request::{
     ReassignablePartition, ReassignableTopic,
 };
+use kafka_protocol::messages::fetch_request::FetchTopic;
 use kafka_protocol::messages::fetch_response::PartitionData;
 use kafka_protocol::messages::{
     AlterPartitionReassignmentsRequest, BrokerId, ListPartitionReassignmentsRequest,
 };
 
-use crate::support::{LONG, elect_preferred, epochs_of_batches, one, produce, produce_all};
+use crate::support::{LONG, elect_preferred, epochs_of_batches, fetch, one, produce, produce_all};
 
 const FETCH_WITH_RACK: i16 = 12;
+const FETCH_BY_ID: i16 = 13;
 
 #[test]
 fn a_replica_with_an_empty_disk_copies_everything_before_it_counts_and_leads() {
@@ -43,6 +45,51 @@ fn a_replica_with_an_empty_disk_copies_everything_before_it_counts_and_leads() {
         cluster.wait_for_leader_and_isr(topic, 0, 1, &[1, 2, 3]);
         let mut connection = cluster.connect(1).unwrap();
         assert_eq!(produce_all(&mut connection, topic, "20"), 20);
+    });
+}
+
+#[test]
+fn a_replica_that_was_away_while_its_topic_was_made_anew_has_nothing_of_the_old_one() {
+    let options = ClusterOptions::new().with_controller_apart();
+    for_each_cluster(&options, |cluster| {
+        let topic = "again";
+        let min_isr = [("min.insync.replicas", "2")];
+        let old = cluster.create_topic(topic, &[&[1, 2, 3]], &min_isr);
+        let mut connection = cluster.connect(1).unwrap();
+        for offset in 0..5 {
+            let value = format!("old {offset}");
+            assert_eq!(produce_all(&mut connection, topic, &value), offset);
+        }
+        cluster.kill(3).unwrap();
+        cluster.wait_for_leader_and_isr(topic, 0, 1, &[1, 2]);
+        cluster.delete_topic(topic).unwrap();
+        let new = cluster.create_topic(topic, &[&[1, 2]], &min_isr);
+        assert_ne!(old, new);
+        let mut connection = cluster.connect(1).unwrap();
+        assert_eq!(produce_all(&mut connection, topic, "new"), 0);
+        cluster.start_again(3).unwrap();
+        // It finds the log of the old topic where that of the new one is to be.
+        assert_eq!(reassign(cluster, topic, Some(&[1, 2, 3])), code::NONE);
+        cluster.wait_for_leader_and_isr(topic, 0, 1, &[1, 2, 3]);
+        let on_leader = epochs_of_batches(cluster, 1, topic, 1);
+        assert_eq!(epochs_of_batches(cluster, 3, topic, 1), on_leader);
+        let data = fetch(&mut cluster.connect(3).unwrap(), topic, 0);
+        let records = data.records.unwrap_or_default();
+        assert!(
+            records.windows(3).any(|bytes| bytes == b"new"),
+            "{records:?}"
+        );
+        // Who knows the old one by its id is told, on each replica.
+        for id in 1..=3 {
+            let mut connection = cluster.connect(id).unwrap();
+            let by_id = FetchTopic::default()
+                .with_topic_id(old)
+                .with_partitions(vec![fetch_partition(0, 0)]);
+            let request = fetch_request(topic, Vec::new()).with_topics(vec![by_id]);
+            let reply = connection.call(FETCH_BY_ID, &request).unwrap();
+            let error = reply.responses[0].partitions[0].error_code;
+            assert_eq!(error, code::UNKNOWN_TOPIC_ID, "broker {id}: {reply:?}");
+        }
     });
 }
 

@@ -390,3 +390,14 @@ fn epochs_come_back_from_the_batches_when_their_file_is_lost() {
         );
     }
 }
+
+#[test]
+fn an_epoch_that_begins_behind_the_end_is_not_believed() {
+    let fixture = crashed(small_segments());
+    let path = fixture.dir().join("leader-epoch-checkpoint");
+    // The file was on disk before the records of epoch 7 were, and those of epoch 9.
+    std::fs::write(&path, "0\n3\n0 0\n7 36\n9 50\n").expect("written");
+    let log = fixture.open_after_crash(36);
+    assert_eq!(log.latest_epoch(), Some(LeaderEpoch(0)));
+    assert_eq!(log.end_offset_for_epoch(LeaderEpoch(7)), None);
+}

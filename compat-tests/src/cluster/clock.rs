@@ -63,6 +63,9 @@ impl Clock {
             .env("FAKETIME_TIMESTAMP_FILE", &self.file)
             .env("FAKETIME_NO_CACHE", "1")
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+            // Else the library takes the monotonic time at which a wait ends for one of the wall clock: a JVM's waits
+            // end at once.
+            .env("FAKETIME_FORCE_MONOTONIC_FIX", "0")
             .env("NO_FAKE_STAT", "1");
     }
 }

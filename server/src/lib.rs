@@ -5,6 +5,7 @@ pub mod api;
 pub mod broker;
 pub mod cli;
 pub mod config;
+pub mod console;
 pub mod controller;
 pub mod coordinator;
 pub mod fetch_session;

@@ -33,7 +33,10 @@ impl Ready<'_> {
             self.log_dirs
         );
         for http in self.http {
-            let _ = writeln!(text, "Metrics on http://{http}/metrics");
+            let _ = writeln!(
+                text,
+                "Console on http://{http}/, metrics on http://{http}/metrics"
+            );
         }
         let mut for_clients = self.listeners.iter();
         let first = for_clients.find(|listener| listener.kind == ListenerKind::Broker);
@@ -97,7 +100,9 @@ mod tests {
         assert!(first.contains(
             "is ready on PLAINTEXT://127.0.0.1:9092, INSIDE://[::1]:9093 (12 ms; node 1, cluster"
         ));
-        assert!(message.contains("Metrics on http://127.0.0.1:9644/metrics\n"));
+        assert!(message.contains(
+            "Console on http://127.0.0.1:9644/, metrics on http://127.0.0.1:9644/metrics\n"
+        ));
         assert!(message.contains("  echo hello | kcat -b 127.0.0.1:9092 -t greetings -P && "));
         assert!(message.contains("{'bootstrap.servers': '127.0.0.1:9092'}"));
     }

@@ -12,7 +12,7 @@ use crate::broker::RunningBroker;
 use crate::config::{BrokerConfig, ConfigNotice, DynamicConfig};
 use crate::log_dirs;
 use crate::metrics::BrokerPages;
-use crate::web::WebServer;
+use crate::web::{BrokerSite, WebServer};
 
 /// Variable with the cluster id when the command line has none, as for Apache Kafka's container image.
 const CLUSTER_ID_VARIABLE: &str = "CLUSTER_ID";
@@ -122,7 +122,7 @@ async fn serve(
 
 fn start_web(config: &BrokerConfig, running: &RunningBroker) -> std::io::Result<WebServer> {
     let pages = BrokerPages::new(Arc::clone(running.broker()));
-    WebServer::start(&config.http_listeners, Arc::new(pages))
+    WebServer::start(&config.http_listeners, BrokerSite::new(Arc::new(pages)))
 }
 
 /// Tells on stdout that the broker is ready; a reader that has gone away does not matter.

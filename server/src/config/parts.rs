@@ -134,6 +134,14 @@ impl BrokerConfig {
         }
     }
 
+    /// How the console of this node connects to brokers.
+    pub fn console_client(&self) -> ClientConfig {
+        ClientConfig::named(StrBytes::from_string(format!(
+            "broker-{}-console",
+            self.node_id
+        )))
+    }
+
     /// The settings of a broker's registration and heartbeats.
     pub fn lifecycle(&self) -> LifecycleSettings {
         LifecycleSettings {

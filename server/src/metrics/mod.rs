@@ -17,13 +17,16 @@ use prometheus_client::registry::Registry;
 
 use self::families::Families;
 use crate::broker::Broker;
+use crate::console::Console;
 use crate::controller::{ControllerError, Decision};
-use crate::web::Pages;
+use crate::web::rows::Rows;
+use crate::web::{ConsoleQuery, Pages};
 
 /// The pages of the HTTP port, over a running broker.
 pub struct BrokerPages {
     broker: Arc<Broker>,
     registry: Registry,
+    console: Console,
 }
 
 impl BrokerPages {
@@ -31,7 +34,17 @@ impl BrokerPages {
     pub fn new(broker: Arc<Broker>) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(BrokerCollector(Arc::clone(&broker))));
-        BrokerPages { broker, registry }
+        let config = broker.config.current();
+        let console = Console::new(
+            Arc::clone(&broker),
+            config.inter_broker_listener_name.clone(),
+            config.console_client(),
+        );
+        BrokerPages {
+            broker,
+            registry,
+            console,
+        }
     }
 }
 
@@ -64,6 +77,11 @@ impl Pages for BrokerPages {
         } else {
             Ok(())
         }
+    }
+
+    fn console(&self, query: &ConsoleQuery) -> BoxFuture<'_, Rows> {
+        let query = query.clone();
+        Box::pin(async move { self.console.rows(&query).await })
     }
 }
 

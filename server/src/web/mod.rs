@@ -1,29 +1,40 @@
-//! The HTTP port: `/metrics`, `/health` and `/ready`.
+//! HTTP: the server that the port of a broker and the playground share, and what it is given to answer with.
 //!
-//! It is for monitoring on a trusted network, off unless `http.listeners` is set, and bounded: a few connections, a
-//! small head, no body, one request a connection, and little time for each. A slow or broken client holds nothing up.
+//! It is bounded: a few connections, a small head, no keep-alive, and little time for each request, except for the
+//! streams of events, of which the handler allows some. A slow or broken client holds nothing up.
+
+mod broker_pages;
+pub mod events;
+pub mod page;
+pub mod rows;
+mod write_deadline;
 
 use std::convert::Infallible;
-use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http_body_util::Full;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::timeout;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
 
+use self::write_deadline::WriteDeadline;
 use crate::config::HttpAddress;
+
+pub use broker_pages::{BrokerSite, ConsoleQuery, PARTITIONS_PER_PAGE, Pages};
 
 /// Connections that are served at the same time; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 16;
@@ -31,28 +42,25 @@ const MAX_CONNECTIONS: usize = 16;
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// Time for a request's head to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time for the broker to say that it is healthy.
-const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time for a whole connection.
+/// Time for a whole connection, streams of events excepted.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time for a client to take what it is sent.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Wait after an accept that failed, for lack of descriptors say.
 const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
-/// The content type of the Prometheus text that prometheus-client writes.
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
-/// What the pages are made of.
-pub trait Pages: Send + Sync + 'static {
-    /// All metrics as OpenMetrics text; may take a while.
-    fn metrics(&self) -> Result<String, std::fmt::Error>;
-    /// Whether the process works; if it does not, a restart may help. The text says what is wrong.
-    fn health(&self) -> BoxFuture<'_, Result<(), String>>;
-    /// Whether clients are served now. The text says why not.
-    fn ready(&self) -> Result<(), String>;
+/// The body of a response.
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// What answers requests.
+pub trait Handler: Send + Sync + 'static {
+    /// The answer to one request. A response of type `text/event-stream` may last.
+    fn handle(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>>;
 }
 
-/// The HTTP port of a running broker.
+/// A running HTTP server.
 #[derive(Debug)]
 pub struct WebServer {
     addresses: Vec<SocketAddr>,
@@ -64,7 +72,7 @@ impl WebServer {
     ///
     /// # Errors
     /// When an address cannot be bound; the text names it.
-    pub fn start(listeners: &[HttpAddress], pages: Arc<dyn Pages>) -> io::Result<Self> {
+    pub fn start(listeners: &[HttpAddress], handler: Arc<dyn Handler>) -> io::Result<Self> {
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let mut server = WebServer {
             addresses: Vec::new(),
@@ -78,14 +86,34 @@ impl WebServer {
                 );
                 io::Error::new(error.kind(), name)
             })?;
-            server.addresses.push(socket.local_addr()?);
-            server.acceptors.push(tokio::spawn(accept(
-                socket,
-                Arc::clone(&pages),
-                Arc::clone(&permits),
-            )));
+            server.add(socket, Arc::clone(&handler), Arc::clone(&permits))?;
         }
         Ok(server)
+    }
+
+    /// Begins to serve on a socket that is bound already. Must run inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When the socket does not tell its address.
+    pub fn on_socket(socket: TcpListener, handler: Arc<dyn Handler>) -> io::Result<Self> {
+        let mut server = WebServer {
+            addresses: Vec::new(),
+            acceptors: Vec::new(),
+        };
+        server.add(socket, handler, Arc::new(Semaphore::new(MAX_CONNECTIONS)))?;
+        Ok(server)
+    }
+
+    fn add(
+        &mut self,
+        socket: TcpListener,
+        handler: Arc<dyn Handler>,
+        permits: Arc<Semaphore>,
+    ) -> io::Result<()> {
+        self.addresses.push(socket.local_addr()?);
+        self.acceptors
+            .push(tokio::spawn(accept(socket, handler, permits)));
+        Ok(())
     }
 
     /// The bound addresses, with real ports.
@@ -126,17 +154,16 @@ fn bind(listener: &HttpAddress) -> io::Result<TcpListener> {
     Err(last)
 }
 
-async fn accept(socket: TcpListener, pages: Arc<dyn Pages>, permits: Arc<Semaphore>) {
+async fn accept(socket: TcpListener, handler: Arc<dyn Handler>, permits: Arc<Semaphore>) {
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else {
             return;
         };
         match socket.accept().await {
             Ok((stream, peer)) => {
-                let pages = Arc::clone(&pages);
+                let handler = Arc::clone(&handler);
                 tokio::spawn(async move {
-                    let served = serve(stream, pages);
-                    if timeout(CONNECTION_TIMEOUT, served).await.is_err() {
+                    if serve(stream, handler).await.is_none() {
                         tracing::debug!(%peer, "http connection took too long");
                     }
                     drop(permit);
@@ -144,98 +171,64 @@ async fn accept(socket: TcpListener, pages: Arc<dyn Pages>, permits: Arc<Semapho
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept an http connection");
-                tokio::time::sleep(ACCEPT_RETRY).await;
+                sleep(ACCEPT_RETRY).await;
             }
         }
     }
 }
 
-async fn serve(stream: TcpStream, pages: Arc<dyn Pages>) {
-    let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let pages = Arc::clone(&pages);
-        async move { Ok::<_, Infallible>(answer(&request, pages).await) }
+/// Serves one connection; `None` when it took too long.
+async fn serve(stream: TcpStream, handler: Arc<dyn Handler>) -> Option<()> {
+    let may_last = Arc::new(AtomicBool::new(false));
+    let lasts = Arc::clone(&may_last);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let response = handler.handle(request);
+        let lasts = Arc::clone(&lasts);
+        async move {
+            let response = response.await;
+            let content_type = response.headers().get(CONTENT_TYPE);
+            let is_stream = content_type.is_some_and(|value| value == "text/event-stream");
+            lasts.store(is_stream, Ordering::Relaxed);
+            Ok::<_, Infallible>(response)
+        }
     });
+    let io = TokioIo::new(WriteDeadline::new(stream, WRITE_TIMEOUT));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(MAX_HEAD_BYTES)
         .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-    if let Err(error) = served {
+        .serve_connection(io, service);
+    let mut served = std::pin::pin!(served);
+    let ended = match timeout(CONNECTION_TIMEOUT, served.as_mut()).await {
+        Ok(ended) => ended,
+        Err(_) if may_last.load(Ordering::Relaxed) => served.await,
+        Err(_) => return None,
+    };
+    if let Err(error) = ended {
         tracing::debug!(%error, "http connection ended early");
     }
+    Some(())
 }
 
-fn answer<B>(
-    request: &Request<B>,
-    pages: Arc<dyn Pages>,
-) -> impl Future<Output = Response<Full<Bytes>>> + use<B> {
-    let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
-    let path = request.uri().path().to_owned();
-    async move {
-        if !is_read {
-            let mut response = text(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "GET is expected\n".to_owned(),
-            );
-            response
-                .headers_mut()
-                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return response;
-        }
-        match path.as_str() {
-            "/metrics" => metrics(pages).await,
-            "/health" => match timeout(HEALTH_TIMEOUT, pages.health()).await {
-                Ok(health) => status(health, "healthy\n"),
-                Err(_) => status(Err("no answer in time".to_owned()), ""),
-            },
-            "/ready" => status(pages.ready(), "ready\n"),
-            _ => text(
-                StatusCode::NOT_FOUND,
-                "/metrics, /health and /ready are here\n".to_owned(),
-            ),
-        }
-    }
-}
-
-/// Writes the metrics on a thread that may block: with many partitions it takes a while.
-async fn metrics(pages: Arc<dyn Pages>) -> Response<Full<Bytes>> {
-    match spawn_blocking(move || pages.metrics()).await {
-        Ok(Ok(body)) => {
-            let mut response = text(StatusCode::OK, body);
-            response
-                .headers_mut()
-                .insert(CONTENT_TYPE, HeaderValue::from_static(OPENMETRICS));
-            response
-        }
-        Ok(Err(_)) | Err(_) => {
-            tracing::error!("cannot write the metrics");
-            text(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "the metrics cannot be written\n".to_owned(),
-            )
-        }
-    }
-}
-
-fn status(result: Result<(), String>, fine: &str) -> Response<Full<Bytes>> {
-    match result {
-        Ok(()) => text(StatusCode::OK, fine.to_owned()),
-        Err(reason) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
-    }
-}
-
-fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+/// A response of this type that is not to be kept.
+pub fn response(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<Body> {
+    let mut response = Response::new(Full::new(body.into()).boxed_unsync());
     *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(PLAIN_TEXT));
-    response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+}
+
+/// A response of plain text.
+pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    response(status, PLAIN_TEXT, body)
 }
 
 #[cfg(test)]

@@ -1,14 +1,18 @@
 //! Tests of the HTTP port over loopback.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use serde_json::json;
+
+use super::rows::Rows;
 use super::*;
 
 #[derive(Default)]
 struct TestPages {
     broken: AtomicBool,
+    looks: AtomicU32,
 }
 
 impl Pages for TestPages {
@@ -34,6 +38,14 @@ impl Pages for TestPages {
     fn ready(&self) -> Result<(), String> {
         Err("starting".to_owned())
     }
+
+    fn console(&self, query: &ConsoleQuery) -> BoxFuture<'_, Rows> {
+        // More than the buffers of a connection hold.
+        let size = query.skip;
+        let look = self.looks.fetch_add(1, Ordering::Relaxed);
+        let row = json!({"look": look, "filling": "x".repeat(size)});
+        Box::pin(async move { Rows::from([("row".to_owned(), row)]) })
+    }
 }
 
 fn start(pages: Arc<TestPages>) -> WebServer {
@@ -41,7 +53,7 @@ fn start(pages: Arc<TestPages>) -> WebServer {
         host: "127.0.0.1".to_owned(),
         port: 0,
     };
-    WebServer::start(&[address], pages).expect("bound")
+    WebServer::start(&[address], BrokerSite::new(pages)).expect("bound")
 }
 
 async fn ask(server: &WebServer, request: &str) -> String {
@@ -82,7 +94,11 @@ async fn each_page_has_its_status_and_type() {
         ready.starts_with("HTTP/1.1 503 ") && ready.ends_with("starting\n"),
         "{ready}"
     );
-    assert!(get(&server, "/").await.starts_with("HTTP/1.1 404 "));
+    assert!(get(&server, "/x").await.starts_with("HTTP/1.1 404 "));
+    let console = get(&server, "/").await;
+    assert!(console.starts_with("HTTP/1.1 200 OK\r\n"), "{console}");
+    assert!(console.contains("content-security-policy: default-src 'none'"));
+    assert!(!console.contains("{nonce}"));
     let post = ask(
         &server,
         "POST /health HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
@@ -160,7 +176,8 @@ async fn an_address_in_use_is_named() {
         host: "127.0.0.1".to_owned(),
         port: server.addresses()[0].port(),
     };
-    let error = WebServer::start(&[address], Arc::new(TestPages::default())).expect_err("in use");
+    let error = WebServer::start(&[address], BrokerSite::new(Arc::new(TestPages::default())))
+        .expect_err("in use");
     assert!(
         error
             .to_string()
@@ -179,4 +196,79 @@ async fn a_broker_that_does_not_answer_is_not_healthy() {
         health.starts_with("HTTP/1.1 503 ") && health.ends_with("no answer in time\n"),
         "{health}"
     );
+}
+
+/// Connects and asks for the events with rows of so many bytes.
+async fn watch(server: &WebServer, bytes: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(server.addresses()[0])
+        .await
+        .expect("connected");
+    let request = format!("GET /events?skip={bytes} HTTP/1.1\r\nHost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    stream
+}
+
+/// Reads until this text has come.
+async fn until(stream: &mut TcpStream, text: &str) -> String {
+    let mut received = String::new();
+    while !received.contains(text) {
+        let mut piece = [0; 4096];
+        let read = stream.read(&mut piece).await.expect("more");
+        assert!(read > 0, "ended: {received}");
+        received += &String::from_utf8_lossy(&piece[..read]);
+    }
+    received
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_events_outlasts_other_requests() {
+    let server = start(Arc::default());
+    let mut watcher = watch(&server, 0).await;
+    let head = until(&mut watcher, "\"look\":0").await;
+    assert!(head.contains("content-type: text/event-stream"), "{head}");
+    until(&mut watcher, "\"look\":100").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_so_many_watch_and_a_place_is_free_when_one_goes() {
+    let server = start(Arc::default());
+    let mut watchers = Vec::new();
+    for _ in 0..8 {
+        let mut watcher = watch(&server, 0).await;
+        until(&mut watcher, "\"look\"").await;
+        watchers.push(watcher);
+    }
+    let refused = get(&server, "/events").await;
+    assert!(
+        refused.starts_with("HTTP/1.1 503 ") && refused.contains("retry-after: "),
+        "{refused}"
+    );
+    assert!(
+        get(&server, "/health")
+            .await
+            .starts_with("HTTP/1.1 200 OK\r\n")
+    );
+    drop(watchers.pop());
+    loop {
+        let mut next = watch(&server, 0).await;
+        let mut head = [0; 12];
+        next.read_exact(&mut head).await.expect("an answer");
+        if head == *b"HTTP/1.1 200" {
+            break;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_takes_nothing_is_dropped() {
+    let pages = Arc::new(TestPages::default());
+    let server = start(Arc::clone(&pages));
+    let mut stuck = watch(&server, 32 << 20).await;
+    // What it was sent before it was given up is all that it gets.
+    tokio::time::sleep(WRITE_TIMEOUT * 3).await;
+    let looks = pages.looks.load(Ordering::Relaxed);
+    assert!(looks <= 2, "{looks} looks for one that takes nothing");
+    let mut received = Vec::new();
+    let _ = stuck.read_to_end(&mut received).await;
+    assert!(received.len() < 32 << 20, "{} bytes", received.len());
 }

@@ -5,7 +5,7 @@ use crate::config::key::ConfigType::{Int, List, Long, Text};
 
 pub(super) const KEYS: &[ConfigKey] = &[
     ConfigKey::new("http.listeners", List, Some("")).doc(
-        "Addresses of the HTTP port as host:port, with /metrics (Prometheus), \
+        "Addresses of the HTTP port as host:port, with the console, /metrics (Prometheus), \
              /health and /ready. Empty: no HTTP port. Highwater's own key.",
     ),
     ConfigKey::new(

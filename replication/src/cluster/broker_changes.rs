@@ -52,13 +52,12 @@ pub(super) fn partition_changes(
     }
 }
 
-/// The records that take a broker out of service: out of its ISRs first, then fenced.
-pub fn fence_broker(
+/// The changes of all partitions that have this broker in their ISR when it goes.
+fn departures(
     image: &ClusterImage,
     defaults: &ReplicationDefaults,
     id: BrokerId,
-) -> Result<Vec<MetadataRecord>, ClusterError> {
-    let broker = registered(image, id)?;
+) -> Vec<MetadataRecord> {
     let mut records = Vec::new();
     partition_changes(
         image,
@@ -67,6 +66,17 @@ pub fn fence_broker(
         in_isr(id),
         &mut records,
     );
+    records
+}
+
+/// The records that take a broker out of service: out of its ISRs first, then fenced.
+pub fn fence_broker(
+    image: &ClusterImage,
+    defaults: &ReplicationDefaults,
+    id: BrokerId,
+) -> Result<Vec<MetadataRecord>, ClusterError> {
+    let broker = registered(image, id)?;
+    let mut records = departures(image, defaults, id);
     records.push(
         BrokerRegistrationChangeRecord {
             fenced: 1,
@@ -122,13 +132,7 @@ pub fn begin_controlled_shutdown(
             .into(),
         );
     }
-    partition_changes(
-        image,
-        defaults,
-        Transition::Departs(id),
-        in_isr(id),
-        &mut records,
-    );
+    records.extend(departures(image, defaults, id));
     Ok(records)
 }
 
@@ -139,14 +143,7 @@ pub fn unregister_broker(
     id: BrokerId,
 ) -> Result<Vec<MetadataRecord>, ClusterError> {
     let broker = registered(image, id)?;
-    let mut records = Vec::new();
-    partition_changes(
-        image,
-        defaults,
-        Transition::Departs(id),
-        in_isr(id),
-        &mut records,
-    );
+    let mut records = departures(image, defaults, id);
     records.push(
         UnregisterBrokerRecord {
             broker_id: id.0,

@@ -6,6 +6,8 @@
 
 pub mod alter_partition;
 pub mod commit;
+#[cfg(test)]
+mod epochs;
 pub mod fencing;
 pub mod fetch_position;
 pub mod follower;

@@ -66,32 +66,7 @@ pub fn truncation(leader: Option<EpochEnd>, log: &impl FollowerLog) -> Truncatio
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A log that begins at 0: where each epoch begins, its high watermark, and its end.
-    struct Epochs(&'static [(i32, i64)], i64, i64);
-
-    impl FollowerLog for Epochs {
-        fn offsets(&self) -> LogOffsets {
-            LogOffsets {
-                log_start_offset: 0,
-                high_watermark: self.1,
-                log_end_offset: self.2,
-            }
-        }
-
-        fn latest_epoch(&self) -> Option<LeaderEpoch> {
-            self.0.last().map(|(epoch, _)| LeaderEpoch(*epoch))
-        }
-
-        fn end_offset_for_epoch(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, i64)> {
-            if self.latest_epoch()? == epoch {
-                return Some((epoch, self.2));
-            }
-            let later = self.0.iter().position(|(known, _)| *known > epoch.0)?;
-            let floor = later.checked_sub(1).map(|at| LeaderEpoch(self.0[at].0));
-            Some((floor.unwrap_or(epoch), self.0[later].1))
-        }
-    }
+    use crate::state::epochs::Epochs;
 
     fn end(epoch: i32, end_offset: i64) -> Option<EpochEnd> {
         Some(EpochEnd {
@@ -109,49 +84,49 @@ mod tests {
 
     #[test]
     fn kip_101_a_follower_that_is_ahead_in_the_leaders_epoch_cuts_to_the_leaders_end() {
-        let log = Epochs(&[(1, 0)], 0, 4);
+        let log = Epochs(vec![(1, 0)], 0, 4);
         assert_eq!(truncation(end(1, 2), &log), cut(2, true));
     }
 
     #[test]
     fn kip_279_the_common_epoch_ends_where_it_ends_in_the_shorter_log() {
         // Leader e0[0..19] e2[20..29]; follower e0[0..9] e1[10..19].
-        let log = Epochs(&[(0, 0), (1, 10)], 0, 20);
+        let log = Epochs(vec![(0, 0), (1, 10)], 0, 20);
         assert_eq!(truncation(end(0, 20), &log), cut(10, true));
     }
 
     #[test]
     fn an_epoch_that_the_follower_lacks_needs_another_round() {
         // Leader e0[0..6] e2[7..11] e5[12..20]; follower e0[0..4] e1[5..9] e3[10..14] e4[15..19].
-        let log = Epochs(&[(0, 0), (1, 5), (3, 10), (4, 15)], 0, 20);
+        let log = Epochs(vec![(0, 0), (1, 5), (3, 10), (4, 15)], 0, 20);
         assert_eq!(truncation(end(2, 12), &log), cut(10, false));
-        let log = Epochs(&[(0, 0), (1, 5)], 0, 10);
+        let log = Epochs(vec![(0, 0), (1, 5)], 0, 10);
         assert_eq!(truncation(end(0, 7), &log), cut(5, true));
     }
 
     #[test]
     fn without_a_common_epoch_everything_goes() {
         // Leader e1[0..0] e2[1..3]; follower e3[0..2].
-        let log = Epochs(&[(3, 0)], 0, 3);
+        let log = Epochs(vec![(3, 0)], 0, 3);
         assert_eq!(truncation(end(2, 4), &log), cut(0, true));
     }
 
     #[test]
     fn an_epoch_that_wrote_nothing_is_cut_off_at_the_log_end() {
         // The follower was elected in epoch 3 and wrote nothing; the leader has 2 up to 9.
-        let log = Epochs(&[(2, 0), (3, 5)], 0, 5);
+        let log = Epochs(vec![(2, 0), (3, 5)], 0, 5);
         assert_eq!(truncation(end(2, 9), &log), cut(5, true));
     }
 
     #[test]
     fn a_log_without_epochs_cuts_to_the_leaders_end_but_never_grows() {
-        assert_eq!(truncation(end(4, 7), &Epochs(&[], 0, 9)), cut(7, true));
-        assert_eq!(truncation(end(4, 7), &Epochs(&[], 0, 5)), cut(5, true));
+        assert_eq!(truncation(end(4, 7), &Epochs(vec![], 0, 9)), cut(7, true));
+        assert_eq!(truncation(end(4, 7), &Epochs(vec![], 0, 5)), cut(5, true));
     }
 
     #[test]
     fn with_no_answer_only_what_is_committed_stays() {
-        let log = Epochs(&[(1, 0)], 6, 9);
+        let log = Epochs(vec![(1, 0)], 6, 9);
         assert_eq!(truncation(None, &log), cut(6, true));
     }
 }

@@ -1,30 +1,5 @@
 use super::*;
-
-/// A log that begins at 0: where each epoch begins, its high watermark, and its end.
-struct Epochs(Vec<(i32, i64)>, i64, i64);
-
-impl FollowerLog for Epochs {
-    fn offsets(&self) -> LogOffsets {
-        LogOffsets {
-            log_start_offset: 0,
-            high_watermark: self.1,
-            log_end_offset: self.2,
-        }
-    }
-
-    fn latest_epoch(&self) -> Option<LeaderEpoch> {
-        self.0.last().map(|(epoch, _)| LeaderEpoch(*epoch))
-    }
-
-    fn end_offset_for_epoch(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, i64)> {
-        if self.latest_epoch()? == epoch {
-            return Some((epoch, self.2));
-        }
-        let later = self.0.iter().position(|(known, _)| *known > epoch.0)?;
-        let floor = later.checked_sub(1).map(|at| LeaderEpoch(self.0[at].0));
-        Some((floor.unwrap_or(epoch), self.0[later].1))
-    }
-}
+use crate::state::epochs::Epochs;
 
 const EPOCH: LeaderEpoch = LeaderEpoch(7);
 

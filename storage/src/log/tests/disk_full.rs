@@ -26,6 +26,15 @@ impl SmallDisk {
         );
         None
     }
+
+    /// The logs of a broker whose one directory it is.
+    fn logs(&self) -> LogManager {
+        let settings = LogManagerSettings {
+            log_dirs: vec![self.0.path().to_owned()],
+            ..LogManagerSettings::default()
+        };
+        LogManager::open(settings).expect("opened")
+    }
 }
 
 impl Drop for SmallDisk {
@@ -43,11 +52,7 @@ fn a_full_disk_refuses_appends_and_nothing_else() {
     let Some(disk) = SmallDisk::mount() else {
         return;
     };
-    let settings = || LogManagerSettings {
-        log_dirs: vec![disk.0.path().to_owned()],
-        ..LogManagerSettings::default()
-    };
-    let logs = LogManager::open(settings()).expect("opened");
+    let logs = disk.logs();
     let config = LogConfig {
         segment_bytes: 100_000,
         ..LogConfig::default()
@@ -98,7 +103,7 @@ fn a_full_disk_refuses_appends_and_nothing_else() {
     assert!(is_full(fill(&log, &mut number)));
     log.close_files_for_test();
     drop((log, logs));
-    let logs = LogManager::open(settings()).expect("opened");
+    let logs = disk.logs();
     logs.load_logs(&|_| config.clone(), NOW_MS);
     assert!(
         logs.offline_partitions().is_empty(),
@@ -116,11 +121,7 @@ fn checkpoints_on_a_full_disk_keep_their_old_content() {
     let Some(disk) = SmallDisk::mount() else {
         return;
     };
-    let settings = LogManagerSettings {
-        log_dirs: vec![disk.0.path().to_owned()],
-        ..LogManagerSettings::default()
-    };
-    let logs = LogManager::open(settings).expect("opened");
+    let logs = disk.logs();
     let log = logs
         .get_or_create(
             &TopicPartition::new("a", 0),
@@ -159,11 +160,7 @@ fn reserved_space_is_there_when_the_disk_is_full() {
     let Some(disk) = SmallDisk::mount() else {
         return;
     };
-    let settings = LogManagerSettings {
-        log_dirs: vec![disk.0.path().to_owned()],
-        ..LogManagerSettings::default()
-    };
-    let logs = LogManager::open(settings).expect("opened");
+    let logs = disk.logs();
     let log = logs
         .get_or_create(
             &TopicPartition::new("a", 0),

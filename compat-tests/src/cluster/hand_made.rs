@@ -48,6 +48,8 @@ pub struct Follower {
 /// A registration at a cluster's controller.
 #[derive(Debug)]
 pub struct HandMadeBroker {
+    /// First, so that they end first: one that came after the other connection is closed would be a sign of life.
+    heartbeats: Option<Heartbeats>,
     id: i32,
     cluster_id: String,
     controller: SocketAddr,
@@ -62,7 +64,6 @@ pub struct HandMadeBroker {
     pub port: u16,
     /// The epoch of its last registration, -1 before.
     pub epoch: i64,
-    heartbeats: Option<Heartbeats>,
 }
 
 impl HandMadeBroker {
@@ -320,6 +321,9 @@ impl Heartbeats {
         let thread = std::thread::spawn(move || {
             while !seen.load(Ordering::SeqCst) {
                 std::thread::park_timeout(HEARTBEAT_INTERVAL);
+                if seen.load(Ordering::SeqCst) {
+                    return;
+                }
                 // An error ends the session, which the test sees by its effects.
                 if connection.call(HEARTBEAT, &heartbeat).is_err() {
                     return;

@@ -133,7 +133,8 @@ pub(crate) fn command(
     let log_dirs = properties.get("log.dirs").context("log.dirs is not set")?;
     let node_id = properties.get("node.id").context("node.id is not set")?;
     for (number, dir) in log_dirs.split(',').map(Path::new).enumerate() {
-        if dir.join("meta.properties").exists() {
+        // What is no directory is one that has failed.
+        if dir.join("meta.properties").exists() || dir.is_file() {
             continue;
         }
         match number {

@@ -20,5 +20,5 @@ pub use log::{
     AbortedTxn, AppendInfo, AppendOrigin, Log, LogRead, ProducerStateView, TimestampedOffset,
 };
 pub use log_config::{ConfigError, LogConfig, TOPIC_CONFIG_KEYS, TopicConfigKey};
-pub use log_manager::{LogManager, LogManagerSettings, MetaProperties};
+pub use log_manager::{LogManager, LogManagerSettings, MetaProperties, UnusableLogDir};
 pub use types::{BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, TopicId, TopicPartition};

@@ -211,6 +211,56 @@ fn a_leader_whose_log_directory_fails_hands_over_and_returns_after_a_restart() {
 }
 
 #[test]
+fn a_broker_starts_without_a_directory_that_cannot_be_used_and_makes_nothing_anew() {
+    let directories = TwoDirectories::new();
+    for_each_cluster(&options(1, &directories), |cluster| {
+        let first = directories.folder.path().join("first");
+        let logs = directories.logs();
+        let kept = topic_in(&first, cluster, &[1, 2, 3], "2");
+        let lost = topic_in(&logs, cluster, &[1, 2, 3], "2");
+        for topic in [&kept, &lost] {
+            produce_all(&mut cluster.connect(1).unwrap(), topic, "before");
+        }
+        cluster.kill(1).unwrap();
+        for topic in [&kept, &lost] {
+            cluster.wait_for_leader_and_isr(topic, 0, 2, &[2, 3]);
+        }
+        let gone = directories.folder.path().join("gone");
+        std::fs::rename(&logs, &gone).unwrap();
+        std::fs::write(&logs, "no directory").unwrap();
+        cluster.start_again(1).unwrap();
+        cluster.wait_for_leader_and_isr(&kept, 0, 2, &[1, 2, 3]);
+        cluster.wait_for_partition(&lost, 0, "1 is there without it", |view| {
+            view.leader == 2 && view.isr == [2, 3] && view.offline == [1]
+        });
+        let told = directories_of(cluster, 1, &lost);
+        assert_eq!(
+            told,
+            BTreeMap::from([
+                ("first".to_owned(), (code::NONE, false)),
+                ("second".to_owned(), (code::KAFKA_STORAGE_ERROR, false))
+            ])
+        );
+        assert!(!first.join(format!("{lost}-0")).exists(), "made anew");
+        let mut connection = cluster.connect(2).unwrap();
+        assert_eq!(produce_all(&mut connection, &lost, "without 1"), 1);
+
+        cluster.kill(1).unwrap();
+        std::fs::remove_file(&logs).unwrap();
+        std::fs::rename(&gone, &logs).unwrap();
+        cluster.start_again(1).unwrap();
+        cluster.wait_for_partition(&lost, 0, "1 is back", |view| {
+            view.leader == 2 && view.isr == [1, 2, 3] && view.offline.is_empty()
+        });
+        end_on(cluster, 1, &lost, 2);
+        for kept in ["first", "second"] {
+            std::fs::remove_dir_all(directories.folder.path().join(kept)).unwrap();
+            std::fs::create_dir(directories.folder.path().join(kept)).unwrap();
+        }
+    });
+}
+
+#[test]
 fn a_leader_with_a_full_disk_lets_another_lead_until_there_is_space() {
     let Some(directories) = TwoDirectories::with_small_disk() else {
         return;

@@ -68,7 +68,13 @@ pub(crate) fn handle(
         }
         result
     });
-    ctx.encode(&DescribeLogDirsResponse::default().with_results(results.collect()))
+    let unusable = manager.unusable_dirs().iter().map(|dir| {
+        DescribeLogDirsResult::default()
+            .with_log_dir(StrBytes::from_string(absolute(&dir.path)))
+            .with_error_code(ResponseError::KafkaStorageError.code())
+    });
+    let results = results.chain(unusable).collect();
+    ctx.encode(&DescribeLogDirsResponse::default().with_results(results))
         .into()
 }
 

@@ -73,7 +73,7 @@ impl Membership {
             .replicas
             .start(peers(broker, config), &Handle::current());
         let channel = broker.controllers.channel("heartbeat", session_timeout / 2);
-        tasks.spawn(Arc::clone(&lifecycle).run(registration.request, channel, handle, Vec::new));
+        tasks.spawn(Arc::clone(&lifecycle).run(registration.request, channel, handle));
         tasks.spawn(tell_directories(
             Arc::clone(&broker.replicas),
             broker.controller.clone(),

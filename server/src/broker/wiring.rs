@@ -87,7 +87,9 @@ pub(super) fn registration(
     logs: &LogManager,
 ) -> BrokerRegistration {
     let dirs = logs.log_dirs();
-    let last_stop_was_clean = dirs.iter().all(|dir| dir.was_clean);
+    // Of a directory that cannot be used nobody knows.
+    let last_stop_was_clean =
+        dirs.iter().all(|dir| dir.was_clean) && logs.unusable_dirs().is_empty();
     // Of a run that closed some directories and not others, records may be missing.
     let previous = dirs.iter().map(|dir| dir.previous_broker_epoch).min();
     let previous = previous.filter(|epoch| last_stop_was_clean && *epoch >= 0);

@@ -7,7 +7,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use highwater_storage::{LogManager, LogManagerSettings, MetaProperties, StorageError, TopicId};
+use highwater_storage::{
+    LogManager, LogManagerSettings, MetaProperties, StorageError, TopicId, UnusableLogDir,
+};
 
 /// Why the data directories cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +96,17 @@ pub enum LogDirError {
     InvalidClusterId(String),
 }
 
+impl LogDirError {
+    /// Whether it says that the disk does not do what it must, and not whose the directory is.
+    fn is_of_the_disk(&self) -> bool {
+        match self {
+            Self::Unusable { .. } | Self::File { .. } => true,
+            Self::Storage(error) => error.is_disk_failure(),
+            _ => false,
+        }
+    }
+}
+
 /// The data directories, locked and with an identity.
 #[derive(Debug)]
 pub struct LogDirs {
@@ -108,26 +121,41 @@ pub struct LogDirs {
 }
 
 /// Takes the directories for node `node_id`. `cluster_id` is the one asked for, if any; else that of the directories
-/// counts, and a random one if there is none.
+/// counts, and a random one if there is none. A disk that fails costs its directory only (KIP-112), unless it is the first,
+/// where the metadata lie.
 ///
 /// # Errors
-/// When a directory cannot be used, is in use, or belongs to someone else.
+/// When the first directory cannot be used, or one is in use or belongs to someone else.
 pub fn open(
-    settings: LogManagerSettings,
+    mut settings: LogManagerSettings,
     node_id: i32,
     cluster_id: Option<&str>,
 ) -> Result<LogDirs, LogDirError> {
-    for dir in &settings.log_dirs {
-        fs::create_dir_all(dir).map_err(|source| unusable(dir, source))?;
-        refuse_foreign_files(dir)?;
+    let mut found = Vec::with_capacity(settings.log_dirs.len());
+    let mut unusable = Vec::new();
+    for path in std::mem::take(&mut settings.log_dirs) {
+        match look_at(&path) {
+            Ok(properties) => found.push((path, properties)),
+            // The metadata lie in the first one.
+            Err(error) if error.is_of_the_disk() && !found.is_empty() => {
+                tracing::error!(dir = %path.display(), %error, "starting without a log directory, its replicas are offline");
+                let reason = error.to_string();
+                unusable.push((UnusableLogDir { path, reason }, error));
+            }
+            Err(error) => return Err(error),
+        }
     }
-    let paths = settings.log_dirs.clone();
+    settings.log_dirs = found.iter().map(|(path, _)| path.clone()).collect();
     let manager = LogManager::open(settings)?;
-    let mut found = Vec::with_capacity(paths.len());
-    for path in paths {
-        let properties = MetaProperties::read(&path)?;
-        found.push((path, properties));
-    }
+    let manager = match unusable.pop() {
+        // Metadata that were begun anew would be older than what lies there.
+        Some((_, error)) if !manager.has_metadata()? => return Err(error),
+        Some(last) => {
+            unusable.push(last);
+            manager.without(unusable.into_iter().map(|(dir, _)| dir).collect())
+        }
+        None => manager,
+    };
     let cluster_id = agree(&found, node_id, cluster_id)?;
     let mut directory_ids = Vec::with_capacity(found.len());
     let mut formatted = Vec::new();
@@ -153,6 +181,14 @@ pub fn open(
         directory_ids,
         formatted,
     })
+}
+
+/// Makes the directory if need be and reads whose it is; `None` when it has no identity yet.
+fn look_at(dir: &Path) -> Result<Option<MetaProperties>, LogDirError> {
+    fs::create_dir_all(dir).map_err(|source| unusable(dir, source))?;
+    refuse_foreign_files(dir)?;
+    LogManager::check_writable(dir)?;
+    Ok(MetaProperties::read(dir)?)
 }
 
 /// The cluster that a data directory belongs to; `None` when it is not there or has no identity yet.

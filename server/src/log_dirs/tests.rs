@@ -94,3 +94,51 @@ fn a_directory_with_other_files_is_refused_and_a_fresh_mount_is_not() {
     fs::write(dir.path().join("meta.properties"), "").expect("written");
     refuse_foreign_files(dir.path()).expect("a data directory");
 }
+
+fn open_dirs(log_dirs: Vec<PathBuf>) -> Result<LogDirs, LogDirError> {
+    let settings = LogManagerSettings {
+        log_dirs,
+        ..LogManagerSettings::default()
+    };
+    open(settings, 1, Some(CLUSTER))
+}
+
+#[test]
+fn a_node_starts_without_a_directory_whose_disk_has_failed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+    let both = || open_dirs(vec![first.clone(), second.clone()]);
+    let unusable = |dirs: &LogDirs| {
+        let unusable = dirs.manager.unusable_dirs().iter();
+        unusable.map(|dir| dir.path.clone()).collect::<Vec<_>>()
+    };
+    let ids = both().expect("both").directory_ids;
+    assert_eq!(ids.len(), 2);
+    std::fs::rename(&second, folder.path().join("gone")).expect("renamed");
+    std::fs::write(&second, "").expect("a file in its place");
+    // Without metadata there is nothing to go on with: they may lie where nothing can be read.
+    let error = both().expect_err("no metadata").to_string();
+    assert!(error.contains("is a file, not a directory"), "{error}");
+    let metadata = first.join("__cluster_metadata-0");
+    std::fs::create_dir(&metadata).expect("made");
+    std::fs::write(metadata.join("00000000000000000000.log"), "x").expect("written");
+    let dirs = both().expect("the first is enough");
+    assert_eq!(unusable(&dirs), std::slice::from_ref(&second));
+    assert_eq!(dirs.directory_ids, ids[..1]);
+    assert!(dirs.formatted.is_empty());
+    drop(dirs);
+    // The first one is needed.
+    let error = open_dirs(vec![second.clone(), first.clone()]).expect_err("needed");
+    assert!(error.to_string().contains("second"), "{error}");
+    // Whose it is, is not the disk's fault.
+    std::fs::remove_file(&second).expect("removed");
+    std::fs::create_dir(&second).expect("made");
+    std::fs::write(second.join("notes.txt"), "").expect("written");
+    let error = both().expect_err("another's").to_string();
+    assert!(error.contains("notes.txt"), "{error}");
+    std::fs::remove_dir_all(&second).expect("removed");
+    std::fs::rename(folder.path().join("gone"), &second).expect("renamed");
+    let dirs = both().expect("both again");
+    assert!(unusable(&dirs).is_empty());
+    assert_eq!(dirs.directory_ids, ids);
+}

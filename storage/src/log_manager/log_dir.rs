@@ -224,17 +224,26 @@ impl LogDir {
     }
 }
 
-/// Locks the directory against other brokers: against those of this project by `flock`, which holds between two
-/// in one process as well, and against Apache Kafka by a record lock.
-fn lock(dir: &Path) -> Result<File, StorageError> {
+/// Opens the file by which a directory is locked. That it can be shows that the directory can be written to.
+///
+/// # Errors
+/// When it cannot be opened or made.
+pub(super) fn open_lock_file(dir: &Path) -> Result<File, StorageError> {
     let path = dir.join(LOCK_FILE);
-    let file = File::options()
+    File::options()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
         .open(&path)
-        .map_err(|error| StorageError::io("open", &path, error))?;
+        .map_err(|error| StorageError::io("open", &path, error))
+}
+
+/// Locks the directory against other brokers: against those of this project by `flock`, which holds between two
+/// in one process as well, and against Apache Kafka by a record lock.
+fn lock(dir: &Path) -> Result<File, StorageError> {
+    let path = dir.join(LOCK_FILE);
+    let file = open_lock_file(dir)?;
     for result in [
         flock(&file, FlockOperation::NonBlockingLockExclusive),
         fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
-use highwater_storage::TopicPartition;
+use highwater_storage::{StorageError, TopicPartition};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -96,6 +96,20 @@ impl ReplicaManager {
             let need_not = ids.len() == 1 && is_unassigned(known);
             need_not || ids.values().any(|id| *id == known)
         })
+    }
+
+    /// Why no log may be made for the replica of `partition`: the metadata name a directory that is none of those in use,
+    /// and one could not be used at start. An empty log in another one would pass for all that was promised.
+    pub(super) fn lies_in_unusable_directory(
+        &self,
+        topic_partition: &TopicPartition,
+        partition: &PartitionImage,
+    ) -> Option<StorageError> {
+        let reason = self.logs.may_be_unusable(topic_partition)?;
+        let known = partition.directory_of(self.local_broker());
+        let ids = self.directory_ids.get();
+        let is_in_use = ids.is_some_and(|ids| ids.values().any(|id| *id == known));
+        (!is_in_use && !is_unassigned(known)).then_some(reason)
     }
 
     /// Takes notice of disks that were full and have space again. To be called from time to time.

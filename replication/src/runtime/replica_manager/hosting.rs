@@ -151,6 +151,11 @@ impl ReplicaManager {
             topic: Arc::clone(&topic.name),
             partition: index,
         };
+        if let Some(image) = topic.partition(index)
+            && let Some(error) = self.lies_in_unusable_directory(&topic_partition, image)
+        {
+            return Err(error.into());
+        }
         let create = || {
             let config = settings.log.clone();
             self.logs

@@ -4,7 +4,6 @@ use highwater_replication::cluster::registration::BrokerRegistrationRequest as R
 use kafka_protocol::messages::broker_registration_request::{Feature, Listener};
 use kafka_protocol::messages::{BrokerHeartbeatRequest, BrokerId, BrokerRegistrationRequest};
 use kafka_protocol::protocol::StrBytes;
-use uuid::Uuid;
 
 /// No epoch.
 const NONE: i64 = -1;
@@ -46,9 +45,9 @@ pub(super) struct Heartbeat {
     pub(super) metadata_offset: i64,
     pub(super) want_fence: bool,
     pub(super) want_shut_down: bool,
-    pub(super) offline_log_dirs: Vec<Uuid>,
 }
 
+/// The heartbeat tells of no failed directories: replicas that are lost are told one by one, by AssignReplicasToDirs.
 pub(super) fn heartbeat(broker_id: i32, heartbeat: Heartbeat) -> BrokerHeartbeatRequest {
     BrokerHeartbeatRequest::default()
         .with_broker_id(BrokerId(broker_id))
@@ -56,5 +55,4 @@ pub(super) fn heartbeat(broker_id: i32, heartbeat: Heartbeat) -> BrokerHeartbeat
         .with_current_metadata_offset(heartbeat.metadata_offset)
         .with_want_fence(heartbeat.want_fence)
         .with_want_shut_down(heartbeat.want_shut_down)
-        .with_offline_log_dirs(heartbeat.offline_log_dirs)
 }

@@ -12,7 +12,6 @@ use kafka_protocol::messages::{BrokerHeartbeatResponse, BrokerRegistrationRespon
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
-use uuid::Uuid;
 
 use super::request::{self, Heartbeat};
 use super::state::{BrokerState, Communication, HeartbeatAnswer, Lifecycle, LifecycleSettings};
@@ -161,14 +160,12 @@ impl BrokerLifecycle {
             .is_ok_and(|state| state.is_ok())
     }
 
-    /// Registers the broker and sends heartbeats until it is let go. `offline_log_dirs` gives the directories that have
-    /// failed.
+    /// Registers the broker and sends heartbeats until it is let go.
     pub async fn run(
         self: Arc<Self>,
         registration: Registration,
         channel: ControllerChannel,
         controller: ControllerHandle,
-        offline_log_dirs: impl Fn() -> Vec<Uuid> + Send + 'static,
     ) {
         let mut offset = controller.publisher().published_offset();
         let mut in_flight: Option<BoxFuture<'static, Outcome>> = None;
@@ -202,7 +199,6 @@ impl BrokerLifecycle {
                             metadata_offset,
                             want_fence,
                             want_shut_down,
-                            offline_log_dirs: offline_log_dirs(),
                         };
                         let request = request::heartbeat(id, heartbeat);
                         Box::pin(async move { answered(channel.call(&request).await) })

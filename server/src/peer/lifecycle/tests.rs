@@ -64,7 +64,6 @@ impl Controller {
         }
         let request = received.body::<BrokerHeartbeatRequest>();
         assert_eq!(request.broker_epoch, EPOCH);
-        assert_eq!(request.offline_log_dirs, [Uuid::from_u128(9)]);
         self.heartbeats.fetch_add(1, Ordering::Relaxed);
         self.offset
             .store(request.current_metadata_offset, Ordering::Relaxed);
@@ -123,9 +122,7 @@ async fn fixture(refusals: usize, registration_timeout_ms: i64) -> Fixture {
     };
     let lifecycle = BrokerLifecycle::new(settings, &handle);
     let channel = channels.channel("heartbeat", Duration::from_secs(5));
-    let running = Arc::clone(&lifecycle).run(registration(), channel, handle.clone(), || {
-        vec![Uuid::from_u128(9)]
-    });
+    let running = Arc::clone(&lifecycle).run(registration(), channel, handle.clone());
     Fixture {
         node,
         handle,

@@ -4,6 +4,7 @@
 //! it prints is worked out by functions without I/O; [`client`] does the asking.
 
 mod client;
+mod consumer_groups;
 mod delete_records;
 mod dump_log;
 mod error;
@@ -29,6 +30,9 @@ pub(crate) enum Tool {
     /// Delete the records of partitions up to an offset
     #[command(display_order = 110)]
     DeleteRecords(delete_records::DeleteRecordsArguments),
+    /// List, describe and delete consumer groups, and set their offsets
+    #[command(display_order = 120)]
+    ConsumerGroups(consumer_groups::ConsumerGroupsArguments),
     /// Print what is in the files of a partition
     #[command(display_order = 200)]
     DumpLog(dump_log::DumpLogArguments),
@@ -66,6 +70,7 @@ impl Tool {
     async fn dispatch(self, out: &mut dyn Write) -> Result<(), ToolError> {
         match self {
             Tool::DeleteRecords(arguments) => delete_records::run(arguments, out).await,
+            Tool::ConsumerGroups(arguments) => consumer_groups::run(arguments, out).await,
             Tool::DumpLog(arguments) => dump_log::run(&arguments, out),
         }
     }

@@ -7,7 +7,7 @@ use kafka_protocol::messages::{MetadataRequest, MetadataResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 use uuid::Uuid;
 
-use super::{Cluster, KafkaError};
+use super::{Cluster, KafkaError, TopicPartition};
 
 /// A topic's name as the protocol has it.
 pub(crate) fn topic_name(name: &str) -> TopicName {
@@ -33,6 +33,27 @@ impl Cluster {
             .with_allow_auto_topic_creation(false);
         self.retry("metadata", async || self.try_metadata(&request).await)
             .await
+    }
+}
+
+impl Cluster {
+    /// The partitions of a topic. Retried.
+    ///
+    /// # Errors
+    /// When there is no such topic, or nobody answers.
+    pub(crate) async fn partitions_of(
+        &self,
+        topic: &str,
+    ) -> Result<Vec<TopicPartition>, KafkaError> {
+        let response = self.metadata(Some(&[topic])).await?;
+        let found = response.topics.into_iter().next();
+        // UNKNOWN_TOPIC_OR_PARTITION
+        let found = found.ok_or_else(|| KafkaError::new(3, None))?;
+        KafkaError::check(found.error_code, None)?;
+        let indexes = found.partitions.iter().map(|found| found.partition_index);
+        Ok(indexes
+            .map(|index| TopicPartition::new(topic, index))
+            .collect())
     }
 }
 

@@ -10,10 +10,12 @@ mod error;
 mod exceptions;
 mod leaders;
 mod metadata;
+mod offsets;
 mod properties;
 
 pub(crate) use cluster::{Cluster, Endpoint, NodeInfo};
 pub(crate) use error::KafkaError;
 pub(crate) use leaders::{Results, TopicPartition, by_topic};
 pub(crate) use metadata::{topic_name, uuid_text};
+pub(crate) use offsets::{Committed, Committer, EARLIEST, LATEST};
 pub(crate) use properties::ClientProperties;

@@ -206,6 +206,18 @@ mod tests {
         }
     }
 
+    /// A client cannot bring this about by itself: the ISR would have to shrink between the commit and its judgement.
+    #[test]
+    fn too_few_replicas_after_the_append_are_counted() {
+        let refusals = Refusals::default();
+        let error = PartitionError::NotEnoughReplicasAfterAppend;
+        refusals.on_partition_error(&error, &"t-0", &"a producer", 10_000);
+        let reason = RefusalReason::NotEnoughReplicasAfterAppend;
+        assert_eq!(refusals.count(reason), 1);
+        let counted = RefusalReason::ALL.map(|reason| refusals.count(reason));
+        assert_eq!(counted.iter().sum::<u64>(), 1);
+    }
+
     #[test]
     fn refusals_are_counted_by_reason_and_others_are_not() {
         let refusals = Refusals::default();

@@ -20,7 +20,7 @@ const LAG: Duration = Duration::from_secs(2);
 
 /// A hand-made broker that follows partition 0 of the topic.
 pub(crate) struct Replica {
-    broker: HandMadeBroker,
+    pub(crate) broker: HandMadeBroker,
     leader: Connection,
     topic: Uuid,
     pub(crate) at: Follower,

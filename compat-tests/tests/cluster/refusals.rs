@@ -1,4 +1,7 @@
 //! Every refusal of replication is seen: the caller has its code, the log its line, and the metrics page its count.
+//!
+//! All reasons but one, which needs the ISR to shrink in the instant between a commit and its judgement; the server's own
+//! tests count that.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -3,9 +3,12 @@
 //! Stage 1 appends everything, in the order of arrival; with `acks=all` and batches that are not
 //! committed yet, stage 2 waits for them while the connection goes on.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use highwater_replication::runtime::commit_wait::CommitWait;
 use highwater_replication::runtime::error::PartitionError;
 use highwater_replication::runtime::partition::{Appended, Partition};
@@ -20,7 +23,7 @@ use kafka_protocol::messages::produce_response::{
 };
 use kafka_protocol::messages::{ProduceRequest, ProduceResponse};
 use kafka_protocol::protocol::StrBytes;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::current_leader::{CurrentLeaders, means_another_leader};
 use super::error_code::ErrorCode;
@@ -96,6 +99,12 @@ struct PendingCommit {
     wait: CommitWait,
 }
 
+impl PendingCommit {
+    fn place(&self) -> (usize, usize) {
+        (self.topic, self.partition)
+    }
+}
+
 async fn answer_when_committed(
     broker: Arc<Broker>,
     ctx: RequestContext,
@@ -103,28 +112,42 @@ async fn answer_when_committed(
     waits: Vec<PendingCommit>,
     deadline: Instant,
 ) -> super::ResponseBody {
-    for pending in waits {
-        let topic_partition = pending.wait.topic_partition().clone();
-        let committed = tokio::time::timeout_at(deadline, pending.wait.committed()).await;
-        let error = match committed {
-            Ok(Ok(())) => continue,
-            Ok(Err(error)) => {
-                broker.refusals.on_partition_error(
-                    &error,
-                    &topic_partition,
-                    &"a producer, after the append",
-                    broker.now_ms(),
-                );
-                error.error_code()
-            }
-            Err(_) => ResponseError::RequestTimedOut,
-        };
-        ctx.count_error(error);
-        let entry = &mut response.responses[pending.topic].partition_responses[pending.partition];
-        // What was appended is appended, and the answer tells where.
-        entry.error_code = error.code();
+    let mut unanswered: BTreeSet<(usize, usize)> = waits.iter().map(PendingCommit::place).collect();
+    // Each is judged when it is committed, and not again: what becomes of its leader or its in-sync replicas while others
+    // are waited for is not its matter.
+    let mut judged: FuturesUnordered<_> = (waits.into_iter())
+        .map(|pending| async move {
+            let committed = pending.wait.committed().await;
+            (pending, committed)
+        })
+        .collect();
+    while let Ok(Some((pending, committed))) = timeout_at(deadline, judged.next()).await {
+        unanswered.remove(&pending.place());
+        if let Err(error) = committed {
+            broker.refusals.on_partition_error(
+                &error,
+                pending.wait.topic_partition(),
+                &"a producer, after the append",
+                broker.now_ms(),
+            );
+            set_error(&ctx, &mut response, pending.place(), error.error_code());
+        }
+    }
+    for place in unanswered {
+        set_error(&ctx, &mut response, place, ResponseError::RequestTimedOut);
     }
     encode(&broker, &ctx, response)
+}
+
+/// Tells an error of what was appended. The answer tells where: it stays appended.
+fn set_error(
+    ctx: &RequestContext,
+    response: &mut ProduceResponse,
+    (topic, partition): (usize, usize),
+    error: ResponseError,
+) {
+    ctx.count_error(error);
+    response.responses[topic].partition_responses[partition].error_code = error.code();
 }
 
 /// Encodes a response. Who came to the wrong broker is told where the leader is (KIP-951).

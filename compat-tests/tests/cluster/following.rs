@@ -22,7 +22,7 @@ const LAG: Duration = Duration::from_secs(2);
 pub(crate) struct Replica {
     pub(crate) broker: HandMadeBroker,
     leader: Connection,
-    topic: Uuid,
+    pub(crate) topic: Uuid,
     pub(crate) at: Follower,
 }
 

@@ -21,3 +21,4 @@ mod replicas;
 mod support;
 mod tools;
 mod truncation;
+mod waiting;

@@ -1,15 +1,9 @@
-//! What producers are told: by the next leader, which recognises each of their last batches, and of several partitions at
-//! once.
+//! What the next leader knows of producers: each of the last batches is recognised, wherever it leads.
 
-use compat_tests::cluster::{Cluster, ClusterOptions, Follower, for_each_cluster};
-use compat_tests::process::eventually;
-use compat_tests::raw::{Batch, Connection, code, produce_request};
+use compat_tests::cluster::{ClusterOptions, for_each_cluster};
+use compat_tests::raw::{Batch, Connection, code};
 
-use crate::following::{self, MIN_ISR_2, followed};
-use crate::registration::small;
-use crate::support::{
-    LATEST, LONG, elect_preferred, new_producer, offset_at, one, produce, reassign,
-};
+use crate::support::{LATEST, LONG, elect_preferred, new_producer, offset_at, produce};
 
 const TOPIC: &str = "producers";
 
@@ -65,54 +59,5 @@ fn the_next_leader_recognises_the_last_five_batches_of_a_producer() {
         let mut first = cluster.connect(1).unwrap();
         the_last_five_are_known(&mut first, producer, 7);
         assert_eq!(send(&mut first, producer, 8), (code::NONE, 8));
-    });
-}
-
-#[test]
-fn what_was_committed_is_not_judged_again_while_others_of_the_request_are_waited_for() {
-    for_each_cluster(&small(), |cluster| {
-        let (slow, quick) = (following::TOPIC, "quick");
-        let mut replica = followed(cluster, &[101], MIN_ISR_2).remove(0);
-        let id = cluster.create_topic(quick, &[&[1, 101]], MIN_ISR_2);
-        let mut request = produce_request(slow, vec![(0, one("slow"))]).with_acks(-1);
-        let more = produce_request(quick, vec![(0, one("quick"))]);
-        request.topic_data.extend(more.topic_data);
-        request.timeout_ms = i32::try_from(Cluster::PATIENCE.as_millis()).unwrap();
-        let mut producer = cluster.connect(1).unwrap();
-        producer
-            .stream()
-            .set_read_timeout(Some(Cluster::PATIENCE))
-            .unwrap();
-        let answer = std::thread::spawn(move || producer.call(11, &request).unwrap());
-        // The one is committed, the other has not been copied.
-        let mut leader = cluster.connect(1).unwrap();
-        let mut at = Follower {
-            leader_epoch: 0,
-            fetch_offset: 0,
-            last_fetched_epoch: -1,
-        };
-        eventually(Cluster::PATIENCE, "the record is committed", || {
-            let data = replica.broker.fetch(&mut leader, id, at).unwrap();
-            if !data.records.unwrap_or_default().is_empty() {
-                (at.fetch_offset, at.last_fetched_epoch) = (1, 0);
-            }
-            (data.high_watermark == 1).then_some(())
-        });
-        // Its leader goes.
-        reassign(cluster, quick, &[101, 1]);
-        assert_eq!(elect_preferred(cluster, quick), code::NONE);
-        eventually(Cluster::PATIENCE, "broker 1 does not lead it", || {
-            let reply = produce(&mut leader, quick, 1, LONG, one("no"));
-            (reply.error_code == code::NOT_LEADER_OR_FOLLOWER).then_some(())
-        });
-        assert!(!answer.is_finished());
-        replica.follow();
-        replica.follow();
-        let reply = answer.join().unwrap();
-        let told = reply.responses.iter().map(|topic| {
-            let partition = &topic.partition_responses[0];
-            (partition.error_code, partition.base_offset)
-        });
-        assert!(told.eq([(code::NONE, 0); 2]), "{reply:?}");
     });
 }

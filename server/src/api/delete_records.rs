@@ -1,8 +1,11 @@
 //! DeleteRecords: moves the log start offset up, on every live replica.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use highwater_replication::runtime::low_watermark_wait::LowWatermarkWait;
 use highwater_replication::runtime::read::DeletedRecords;
 use kafka_protocol::ResponseError;
@@ -10,7 +13,7 @@ use kafka_protocol::messages::delete_records_response::{
     DeleteRecordsPartitionResult, DeleteRecordsTopicResult,
 };
 use kafka_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::error_code::ErrorCode;
 use super::{Reply, RequestContext, partitions};
@@ -89,22 +92,55 @@ fn failed(
     answer.with_low_watermark(-1).with_error_code(error.code())
 }
 
+impl PendingDeletion {
+    fn place(&self) -> (usize, usize) {
+        (self.topic, self.partition)
+    }
+}
+
+fn set_answer(
+    ctx: &RequestContext,
+    response: &mut DeleteRecordsResponse,
+    (topic, partition): (usize, usize),
+    reached: Result<i64, ResponseError>,
+) {
+    let answer = &mut response.topics[topic].partitions[partition];
+    let index =
+        DeleteRecordsPartitionResult::default().with_partition_index(answer.partition_index);
+    *answer = match reached {
+        Ok(low_watermark) => index.with_low_watermark(low_watermark),
+        Err(error) => failed(ctx, index, error),
+    };
+}
+
 async fn answer_when_done(
     ctx: RequestContext,
     mut response: DeleteRecordsResponse,
     waits: Vec<PendingDeletion>,
     deadline: Instant,
 ) -> super::ResponseBody {
-    for pending in waits {
-        let reached = tokio::time::timeout_at(deadline, pending.wait.reached()).await;
-        let answer = &mut response.topics[pending.topic].partitions[pending.partition];
-        let index =
-            DeleteRecordsPartitionResult::default().with_partition_index(answer.partition_index);
-        *answer = match reached {
-            Ok(Ok(low_watermark)) => index.with_low_watermark(low_watermark),
-            Ok(Err(error)) => failed(&ctx, index, error.error_code()),
-            Err(_) => failed(&ctx, index, ResponseError::RequestTimedOut),
-        };
+    let mut unanswered: BTreeSet<(usize, usize)> =
+        waits.iter().map(PendingDeletion::place).collect();
+    // Each is judged when all live replicas have done it, and not again while others are waited for.
+    let mut judged: FuturesUnordered<_> = (waits.into_iter())
+        .map(|pending| async move { (pending.place(), pending.wait.reached().await) })
+        .collect();
+    while let Ok(Some((place, reached))) = timeout_at(deadline, judged.next()).await {
+        unanswered.remove(&place);
+        set_answer(
+            &ctx,
+            &mut response,
+            place,
+            reached.map_err(|error| error.error_code()),
+        );
+    }
+    for place in unanswered {
+        set_answer(
+            &ctx,
+            &mut response,
+            place,
+            Err(ResponseError::RequestTimedOut),
+        );
     }
     ctx.encode(&response)
 }

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod health;
+mod link_tools;
 mod logging;
 mod ready;
 mod runtime;
@@ -49,6 +50,8 @@ enum Command {
     Cluster(cluster::ClusterArguments),
     /// Ask the node that these settings start whether it works; the exit code is 0 if so
     Health(health::HealthArguments),
+    /// Make links with the names of Kafka's scripts (kafka-topics.sh) that are this program's tools
+    LinkTools(link_tools::LinkToolsArguments),
     /// Print the documentation of all configuration keys as Markdown
     ConfigDocs,
     /// Print the completions of a shell: `source <(highwater completions bash)`
@@ -109,6 +112,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Start(arguments) => start::start(&arguments),
         Command::Cluster(arguments) => cluster::cluster(&arguments),
         Command::Health(arguments) => health::health(&arguments),
+        Command::LinkTools(arguments) => link_tools::link_tools(&arguments),
         Command::ConfigDocs => print(&config::markdown()),
         Command::Completions { shell } => print(&completions(shell)),
         Command::Tool(tool) => tool.run(),

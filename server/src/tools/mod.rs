@@ -104,6 +104,16 @@ pub(crate) fn is_tool(name: &OsStr) -> bool {
     name.to_str().is_some_and(Tool::has_subcommand)
 }
 
+/// The names of Kafka's scripts that are tools here.
+pub(crate) fn scripts() -> impl Iterator<Item = String> {
+    let tools = Tool::augment_subcommands(clap::Command::new("tools"));
+    let names: Vec<String> = tools
+        .get_subcommands()
+        .map(|tool| format!("kafka-{}.sh", tool.get_name()))
+        .collect();
+    names.into_iter()
+}
+
 /// The tool that a program of this name is: `kafka-topics.sh` or `kafka-topics`, in any directory.
 pub(crate) fn named_by_program(program: &OsStr) -> Option<OsString> {
     let name = Path::new(program).file_name()?.to_str()?;

@@ -13,7 +13,6 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::settings::SettingsArguments;
 use super::{FAILURE, in_full, print};
-use crate::config::{BrokerConfig, DynamicConfig};
 use crate::network::client::{Client, ClientConfig};
 
 /// Most that is read of what the node answers.
@@ -44,8 +43,8 @@ pub(super) fn health(arguments: &HealthArguments) -> ExitCode {
 
 /// Asks the HTTP port, which knows most, or else a listener.
 fn ask(arguments: &HealthArguments) -> anyhow::Result<()> {
-    let config = arguments.settings.load(std::env::vars_os())?;
-    let config: Arc<BrokerConfig> = DynamicConfig::new(config)?.current();
+    let (config, _) = arguments.settings.load(std::env::vars_os())?;
+    let config = config.current();
     let patience = Duration::from_millis(arguments.timeout_ms);
     if let Some(http) = config.http_listeners.first() {
         ensure!(http.port != 0, "http.listeners has no fixed port to ask");

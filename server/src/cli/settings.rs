@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use clap::Args;
 
-use crate::config::{ConfigError, StaticConfig, container_file, environment_properties};
+use crate::config::{
+    ConfigError, ConfigNotice, DynamicConfig, StaticConfig, container_file, environment_properties,
+};
 
 /// Beginning of the variables that give configuration keys.
 const PREFIX: &[u8] = b"KAFKA_";
@@ -29,14 +30,14 @@ pub(super) struct SettingsArguments {
 }
 
 impl SettingsArguments {
-    /// The configuration that these arguments and the variables of the environment make.
+    /// The configuration that these arguments and the variables of the environment make, and what is to be said about it.
     ///
     /// # Errors
-    /// As [`StaticConfig::load`]; where a variable is to blame the text names it.
+    /// As [`StaticConfig::load`] and [`DynamicConfig::new`]; where a variable is to blame the text names it.
     pub(super) fn load(
         &self,
         variables: impl Iterator<Item = (OsString, OsString)>,
-    ) -> anyhow::Result<StaticConfig> {
+    ) -> anyhow::Result<(DynamicConfig, Vec<ConfigNotice>)> {
         let variables = text_variables(variables)?;
         let mut file = self.file.clone();
         if self.container && file.is_none() {
@@ -46,11 +47,13 @@ impl SettingsArguments {
             true => StaticConfig::load_in_container,
             false => StaticConfig::load,
         };
-        load(file.as_deref(), variables.clone(), &self.overrides).map_err(|error| {
-            match self.variable_to_blame(&error, &variables) {
-                Some(variable) => anyhow::Error::new(error).context(variable),
-                None => error.into(),
-            }
+        let loaded = load(file.as_deref(), variables.clone(), &self.overrides).and_then(|config| {
+            let notices = config.notices();
+            Ok((DynamicConfig::new(config)?, notices))
+        });
+        loaded.map_err(|error| match self.variable_to_blame(&error, &variables) {
+            Some(variable) => anyhow::Error::new(error).context(variable),
+            None => error.into(),
         })
     }
 
@@ -82,14 +85,14 @@ impl SettingsArguments {
 /// The variables whose name is text; of those that give keys the value must be text too.
 fn text_variables(
     variables: impl Iterator<Item = (OsString, OsString)>,
-) -> anyhow::Result<Vec<(String, String)>> {
+) -> Result<Vec<(String, String)>, ConfigError> {
     let mut texts = Vec::new();
     for (name, value) in variables {
         let gives_a_key = name.as_encoded_bytes().starts_with(PREFIX);
         match (name.into_string(), value.into_string()) {
             (Ok(name), Ok(value)) => texts.push((name, value)),
             (Ok(name), Err(_)) if gives_a_key => {
-                return Err(ConfigError::VariableIsNotText(name)).context("environment");
+                return Err(ConfigError::VariableIsNotText(name));
             }
             _ => {}
         }
@@ -100,24 +103,32 @@ fn text_variables(
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStringExt as _;
+    use std::sync::Arc;
 
     use super::*;
+    use crate::config::BrokerConfig;
 
     fn load(
         arguments: &SettingsArguments,
         variables: &[(&str, &[u8])],
-    ) -> Result<StaticConfig, String> {
+    ) -> Result<Arc<BrokerConfig>, String> {
         let variables = variables
             .iter()
             .map(|(name, value)| (OsString::from(name), OsString::from_vec(value.to_vec())));
-        arguments
-            .load(variables)
+        let loaded = arguments.load(variables);
+        loaded
+            .map(|(config, _)| config.current())
             .map_err(|error| super::super::in_full(&error))
     }
 
     #[test]
     fn the_variable_with_a_wrong_value_is_named() {
         let mut arguments = SettingsArguments::default();
+        let error = load(&arguments, &[("KAFKA_LISTENERS", b"9092")]).expect_err("no listener");
+        assert!(
+            error.starts_with("KAFKA_LISTENERS: invalid value '9092' for listeners: "),
+            "{error}"
+        );
         let error = load(&arguments, &[("KAFKA_NODE_ID", b"one")]).expect_err("no number");
         assert!(
             error.starts_with("KAFKA_NODE_ID: invalid value 'one' for node.id: "),
@@ -135,12 +146,9 @@ mod tests {
     fn only_variables_that_give_keys_must_be_text() {
         let arguments = SettingsArguments::default();
         let error = load(&arguments, &[("KAFKA_BROKER_RACK", b"\xff")]).expect_err("no text");
-        assert_eq!(
-            error,
-            "environment: the value of KAFKA_BROKER_RACK is not UTF-8"
-        );
+        assert_eq!(error, "the value of KAFKA_BROKER_RACK is not UTF-8");
         let config = load(&arguments, &[("LESSOPEN", b"\xff")]).expect("a configuration");
-        assert!(config.entries().is_empty());
+        assert_eq!(config.node_id, 1);
     }
 
     #[test]
@@ -151,9 +159,9 @@ mod tests {
             ..SettingsArguments::default()
         };
         let config = load(&arguments, &[("KAFKA_LOG_DIRS", b"/data")]).expect("a configuration");
-        let text = |key: &str| config.entries().get(key).map(String::as_str);
-        assert_eq!(text("log.dirs"), Some("/data"));
-        assert_eq!(text("http.listeners"), Some(""));
-        assert_eq!(text("listeners"), Some("PLAINTEXT://:9092"));
+        assert_eq!(config.log_dirs, [Path::new("/data")]);
+        assert_eq!(config.http_listeners, []);
+        assert_eq!(config.listeners[0].host, "");
+        assert_eq!(config.listeners[0].advertised_host, "localhost");
     }
 }

@@ -33,9 +33,8 @@ pub(super) fn start(arguments: &StartArguments) -> ExitCode {
 fn run(arguments: &StartArguments, began: Instant) -> anyhow::Result<ExitCode> {
     let variable = |name: &str| std::env::var(name).ok();
     logging::begin(arguments, variable).map_err(anyhow::Error::msg)?;
-    let config = arguments.settings.load(std::env::vars_os())?;
-    let notices = config.notices();
-    let config = Arc::new(DynamicConfig::new(config)?);
+    let (config, notices) = arguments.settings.load(std::env::vars_os())?;
+    let config = Arc::new(config);
     for notice in &notices {
         tell(notice);
     }

@@ -1,0 +1,241 @@
+//! Three brokers of `compose.yaml`: our demonstrations, and the programs of the texts where there are texts.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result};
+use compat_tests::cache::run;
+use compat_tests::clients::Client;
+use compat_tests::process::eventually;
+use regex::Regex;
+
+use crate::daemon::{Docker, LIMIT, Project, docker, second_docker};
+use crate::texts;
+
+const NODES: [&str; 6] = [
+    "controller1",
+    "controller2",
+    "controller3",
+    "kafka1",
+    "kafka2",
+    "kafka3",
+];
+/// All that the partition's consumers see, a line per record.
+const READ_ALL: &str = r#"
+import sys
+from confluent_kafka import Consumer, TopicPartition
+topic = sys.argv[1]
+consumer = Consumer({"bootstrap.servers": "localhost:9092", "group.id": "reader", "isolation.level": "read_committed"})
+_, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
+consumer.assign([TopicPartition(topic, 0, 0)])
+offset = -1
+while offset + 1 < end:
+    message = consumer.poll(30)
+    assert message is not None and message.error() is None, message
+    offset = message.offset()
+    print(message.value().decode())
+"#;
+
+#[test]
+fn our_demonstrations_show_what_they_say_and_leave_nothing() {
+    let Some(docker) = docker() else { return };
+    let _ports = docker.ports();
+    on_three_brokers(docker, |python| our_demonstrations(docker, python));
+}
+
+#[test]
+fn the_programs_of_the_texts_run_as_they_stand() {
+    let Some(texts) = texts::folder() else {
+        eprintln!("skipped: HIGHWATER_SEEDS names no folder of texts");
+        return;
+    };
+    let Some(docker) = second_docker() else {
+        return;
+    };
+    on_three_brokers(docker, |python| {
+        let programs = Programs {
+            docker,
+            python,
+            folder: docker.folder_of_root("texts"),
+            texts,
+        };
+        programs.kill_leader();
+        programs.min_isr();
+    });
+}
+
+/// Starts the cluster, calls `body` with a Python that has confluent-kafka, and removes the cluster.
+fn on_three_brokers(docker: &'static Docker, body: impl FnOnce(&Path)) {
+    let project = Project::up(docker, "compose.yaml");
+    for node in NODES {
+        docker.until_healthy(node);
+    }
+    let python = Client::ConfluentKafka.command().unwrap();
+    body(Path::new(python.get_program()));
+    project.down();
+}
+
+/// Each ends with another exit code than 0 if it shows something else than it should.
+fn our_demonstrations(docker: &Docker, python: &Path) {
+    let mut command = docker.command(docker.compose_folder().join("demos/run"));
+    let told = run(command.env("PYTHON", python)).unwrap();
+    for expected in [
+        "-> nothing acknowledged is missing",
+        "-> min.insync.replicas holds acks=all back, and only acks=all",
+        "-> it was written: whoever sends again without idempotence has it twice",
+        "-> the acknowledged record is there",
+        "-> the refusal is counted",
+        "-> what only the isolated leader had is gone",
+    ] {
+        assert!(told.contains(expected), "{expected} is missing:\n{told}");
+    }
+    let mut watch = docker.command(docker.compose_folder().join("demos/run"));
+    watch.args(["watch_isr", "demo.kill-leader", "1"]);
+    let told = run(watch.env("PYTHON", python)).unwrap();
+    let line = Regex::new(
+        r"^[0-9][0-9]:[0-9][0-9]:[0-9][0-9] partition 0: leader [0-9], leader epoch [0-9]+, in sync \[[0-9], [0-9], [0-9]\], out of sync \[\]\n$",
+    );
+    assert!(line.unwrap().is_match(&told), "{told}");
+}
+
+/// The programs of the texts, as they stand.
+struct Programs<'a> {
+    docker: &'a Docker,
+    python: &'a Path,
+    texts: PathBuf,
+    folder: PathBuf,
+}
+
+impl Programs<'_> {
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let program = texts::extract(&self.texts, program, &self.folder);
+        let mut command = self.docker.command(self.python);
+        command.arg("-u").arg(program).args(arguments);
+        command
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
+        let mut command = self.command(program, arguments);
+        let told = run(command
+            .arg("--compose-dir")
+            .arg(self.docker.compose_folder()))?;
+        let commands = told.lines().filter(|line| line.starts_with("[shell]"));
+        anyhow::ensure!(
+            commands.count() > 0,
+            "it has used no docker compose:\n{told}"
+        );
+        Ok(told)
+    }
+
+    /// The leader moves, leaves the ISR and comes back, the preferred leader returns, nothing acknowledged is missing;
+    /// and the watcher, which runs meanwhile, sees it.
+    fn kill_leader(&self) {
+        let topic = "learn.09.killdemo";
+        let watched = self.folder.join("observe_isr.out");
+        let arguments = ["--topic", topic, "--interval", "0.2"];
+        let mut watcher = self
+            .command("observe_isr.py", &arguments)
+            .stdin(Stdio::null())
+            .stdout(File::create(&watched).unwrap())
+            .spawn()
+            .unwrap();
+        let told = self.run("kill_leader_demo.py", &["--down-secs", "3"]);
+        let told = told.unwrap_or_else(|error| {
+            watcher.kill().ok();
+            panic!("{error:#}")
+        });
+        let seen = |text: &str| {
+            let page = fs::read_to_string(&watched).unwrap();
+            page.rsplit("=== Kafka ISR Watcher ===")
+                .next()
+                .unwrap()
+                .contains(text)
+                .then_some(())
+        };
+        eventually(LIMIT, "the watcher sees three in-sync replicas", || {
+            seen("3/3").filter(|()| seen("under-replicated").is_none())
+        });
+        watcher.kill().unwrap();
+        watcher.wait().unwrap();
+        let pages = fs::read_to_string(&watched).unwrap();
+        assert!(
+            pages.contains("2/3") && pages.contains("under-replicated"),
+            "{pages}"
+        );
+
+        let before = numbers(
+            &told,
+            r"\[init\] [^ ]+-P0 Leader=([0-9])  ISR=\[[0-9], [0-9], [0-9]\]",
+        );
+        let [leader] = before.as_slice() else {
+            panic!("{told}")
+        };
+        let after = numbers(&told, r"\[result\] .* = ([0-9]), ISR=\[[0-9], [0-9]\]\n");
+        let [successor] = after.as_slice() else {
+            panic!("{told}")
+        };
+        assert_ne!(leader, successor, "{told}");
+        let watched = numbers(
+            &told,
+            r"\[watch\] [0-9:]+ Leader=([0-9]) ISR=\[[0-9], [0-9], [0-9]\] ",
+        );
+        // Back in the ISR as a follower, then elected.
+        assert!(watched.contains(successor), "{told}");
+        assert_eq!(watched.last(), Some(leader), "{told}");
+        let sums = Regex::new(r"\[summary\] [^0-9]+([0-9]+) [^0-9]+([0-9]+)").unwrap();
+        let sums = sums.captures(&told).unwrap_or_else(|| panic!("{told}"));
+        let acknowledged: usize = sums[1].parse().unwrap();
+        assert!(acknowledged > 100, "{told}");
+        assert_eq!(&sums[2], "0", "{told}");
+
+        // They are sent in order and once each, so all that was acknowledged is a beginning of all that is there.
+        let mut command = self.docker.command(self.python);
+        let read = run(command.args(["-c", READ_ALL, topic])).unwrap();
+        let read: Vec<&str> = read.lines().collect();
+        assert!(
+            read.len() >= acknowledged,
+            "{} of {acknowledged}",
+            read.len()
+        );
+        for (index, value) in read.iter().enumerate() {
+            assert!(
+                value.starts_with(&format!("msg-{index}-")),
+                "{index}: {value}"
+            );
+        }
+    }
+
+    /// All good with three in-sync replicas, all refused with one, all good again.
+    fn min_isr(&self) {
+        let told = self.run("min_isr_demo.py", &[]).unwrap();
+        let statistics =
+            Regex::new(r"\[stat:([a-z-]+)\] [^0-9]+=([0-9]+)  [^0-9]+=([0-9]+)  [^ ]+=(\{.*\})")
+                .unwrap();
+        let statistics: Vec<_> = statistics
+            .captures_iter(&told)
+            .map(|found| found.extract::<4>().1)
+            .collect();
+        assert_eq!(
+            statistics,
+            [
+                ["steady", "50", "0", "{}"],
+                ["after-shrink", "0", "50", "{'NOT_ENOUGH_REPLICAS': 50}"],
+                ["recovered", "50", "0", "{}"],
+            ],
+            "{told}"
+        );
+        // The controllers told of the smaller ISR while two of three brokers were down.
+        let shrunk = Regex::new(r"\[meta\] [^ ]+  Leader=([0-9])  ISR=\[([0-9])\] ").unwrap();
+        let mut shrunk = shrunk.captures_iter(&told);
+        assert!(shrunk.any(|found| found[1] == found[2]), "{told}");
+        assert!(told.trim_end().lines().count() > 30, "{told}");
+    }
+}
+
+/// What the group of `pattern` matches, each time.
+fn numbers(text: &str, pattern: &str) -> Vec<u32> {
+    let pattern = Regex::new(pattern).unwrap();
+    let found = pattern.captures_iter(text).map(|found| found[1].parse());
+    found.collect::<Result<_, _>>().context("a number").unwrap()
+}

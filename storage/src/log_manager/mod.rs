@@ -6,6 +6,7 @@ mod contents;
 mod log_dir;
 mod names;
 mod sweeps;
+mod unusable;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
@@ -26,6 +27,7 @@ pub(crate) use log_dir::Disk;
 use log_dir::FailureListener;
 pub(crate) use log_dir::LogDir;
 use names::{DirName, Fate, parse_dir_name, unique_dir_name};
+pub use unusable::UnusableLogDir;
 
 /// The metadata log's topic; it is opened before the others, which need what is in it.
 const CLUSTER_METADATA_TOPIC: &str = "__cluster_metadata";
@@ -75,15 +77,6 @@ pub struct LogDirStatus {
     pub usable_bytes: u64,
 }
 
-/// One of `log.dirs` that could not be used at start. What lies in it is offline.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnusableLogDir {
-    /// The directory.
-    pub path: PathBuf,
-    /// What is wrong with it.
-    pub reason: String,
-}
-
 /// All of a broker's logs.
 #[derive(Debug)]
 pub struct LogManager {
@@ -128,43 +121,6 @@ impl LogManager {
             changing: Mutex::default(),
             next_dir: AtomicUsize::new(0),
         }
-    }
-
-    /// Whether a log directory could be opened: without locking it.
-    ///
-    /// # Errors
-    /// When it cannot be written to.
-    pub fn check_writable(log_dir: &Path) -> Result<(), StorageError> {
-        log_dir::open_lock_file(log_dir).map(drop)
-    }
-
-    /// Takes note of directories that belong to the broker and could not be used.
-    #[must_use]
-    pub fn without(mut self, unusable: Vec<UnusableLogDir>) -> Self {
-        self.unusable = unusable;
-        self
-    }
-
-    /// Log directories that the broker was started without.
-    pub fn unusable_dirs(&self) -> &[UnusableLogDir] {
-        &self.unusable
-    }
-
-    /// Why a log of the partition must not be made: it may lie in a directory that cannot be used. `None` when it is in
-    /// one of the others, or all can be used.
-    pub fn may_be_unusable(&self, topic_partition: &TopicPartition) -> Option<StorageError> {
-        let unusable = self.unusable.first()?;
-        let name = topic_partition.to_string();
-        let is_here = self.find(topic_partition).is_some()
-            || (self.dirs.iter()).any(|log_dir| log_dir.path().join(&name).is_dir());
-        (!is_here).then(|| StorageError::Offline {
-            topic_partition: topic_partition.clone(),
-            reason: format!(
-                "{} could not be used at start: {}",
-                unusable.path.display(),
-                unusable.reason
-            ),
-        })
     }
 
     /// The log directories. What `meta.properties` says of each is read with [`MetaProperties::read`].

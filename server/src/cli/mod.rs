@@ -60,7 +60,7 @@ enum Command {
         shell: clap_complete::Shell,
     },
     #[command(flatten)]
-    Tool(Tool),
+    Tool(Box<Tool>),
 }
 
 /// How the broker is started.

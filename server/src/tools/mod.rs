@@ -4,11 +4,17 @@
 //! it prints is worked out by functions without I/O; [`client`] does the asking.
 
 mod client;
+mod console_consumer;
+mod console_producer;
+mod consumer;
 mod consumer_groups;
+mod consumer_perf_test;
 mod delete_records;
 mod dump_log;
 mod error;
 mod json;
+mod producer;
+mod producer_perf_test;
 mod records;
 
 use std::ffi::{OsStr, OsString};
@@ -33,6 +39,18 @@ pub(crate) enum Tool {
     /// List, describe and delete consumer groups, and set their offsets
     #[command(display_order = 120)]
     ConsumerGroups(consumer_groups::ConsumerGroupsArguments),
+    /// Print the records of topics
+    #[command(display_order = 130)]
+    ConsoleConsumer(console_consumer::ConsoleConsumerArguments),
+    /// Make records of the lines of standard input
+    #[command(display_order = 131)]
+    ConsoleProducer(console_producer::ConsoleProducerArguments),
+    /// Measure how fast records are consumed
+    #[command(display_order = 210)]
+    ConsumerPerfTest(consumer_perf_test::ConsumerPerfTestArguments),
+    /// Measure how fast records are produced
+    #[command(display_order = 211)]
+    ProducerPerfTest(producer_perf_test::ProducerPerfTestArguments),
     /// Print what is in the files of a partition
     #[command(display_order = 200)]
     DumpLog(dump_log::DumpLogArguments),
@@ -71,6 +89,10 @@ impl Tool {
         match self {
             Tool::DeleteRecords(arguments) => delete_records::run(arguments, out).await,
             Tool::ConsumerGroups(arguments) => consumer_groups::run(arguments, out).await,
+            Tool::ConsoleConsumer(arguments) => console_consumer::run(arguments, out).await,
+            Tool::ConsoleProducer(arguments) => console_producer::run(arguments, out).await,
+            Tool::ConsumerPerfTest(arguments) => consumer_perf_test::run(arguments, out).await,
+            Tool::ProducerPerfTest(arguments) => producer_perf_test::run(arguments, out).await,
             Tool::DumpLog(arguments) => dump_log::run(&arguments, out),
         }
     }
@@ -134,11 +156,11 @@ fn take_hyphen_values(command: clap::Command) -> clap::Command {
     command
         .mut_args(|argument| {
             let takes_value = argument.get_action().takes_values();
-            // What may stand without a value does so in front of the next option.
-            let needs_value = argument
+            // What may stand without a value does so in front of the next option, and what takes several ends there.
+            let takes_one = argument
                 .get_num_args()
-                .is_none_or(|count| count.min_values() > 0);
-            argument.allow_hyphen_values(takes_value && needs_value)
+                .is_none_or(|count| (count.min_values(), count.max_values()) == (1, 1));
+            argument.allow_hyphen_values(takes_value && takes_one)
         })
         .mut_subcommands(take_hyphen_values)
 }

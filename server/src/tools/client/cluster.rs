@@ -204,11 +204,11 @@ impl Cluster {
     /// # Errors
     /// When the metadata has no such node, or nobody answers.
     pub(crate) async fn client(&self, id: i32) -> Result<Arc<Client>, KafkaError> {
-        if let Some(client) = self.known_client(id) {
+        if let Some(client) = self.connection(id) {
             return Ok(client);
         }
         self.refresh().await?;
-        self.known_client(id).ok_or_else(|| {
+        self.connection(id).ok_or_else(|| {
             KafkaError::retriable(
                 "TimeoutException",
                 format!("node {id} is not in the metadata"),
@@ -216,7 +216,8 @@ impl Cluster {
         })
     }
 
-    fn known_client(&self, id: i32) -> Option<Arc<Client>> {
+    /// The connection to a node that the metadata has named.
+    pub(crate) fn connection(&self, id: i32) -> Option<Arc<Client>> {
         let known = self.known.lock();
         known.get(&id).map(|node| Arc::clone(&node.client))
     }

@@ -130,7 +130,10 @@ impl Cluster {
     }
 
     /// The leader of each partition, or why it has none. One attempt.
-    async fn leaders_now(
+    ///
+    /// # Errors
+    /// When nobody answers.
+    pub(crate) async fn leaders_now(
         &self,
         partitions: &BTreeSet<TopicPartition>,
     ) -> Result<Results<i32>, KafkaError> {

@@ -58,7 +58,7 @@ impl Cluster {
 }
 
 /// A topic to ask for by its name.
-pub(super) fn asked(name: &str) -> MetadataRequestTopic {
+pub(crate) fn asked(name: &str) -> MetadataRequestTopic {
     MetadataRequestTopic::default().with_name(Some(topic_name(name)))
 }
 

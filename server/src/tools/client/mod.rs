@@ -16,6 +16,6 @@ mod properties;
 pub(crate) use cluster::{Cluster, Endpoint, NodeInfo};
 pub(crate) use error::KafkaError;
 pub(crate) use leaders::{Results, TopicPartition, by_topic};
-pub(crate) use metadata::{topic_name, uuid_text};
+pub(crate) use metadata::{asked as asked_topic, topic_name, uuid_text};
 pub(crate) use offsets::{Committed, Committer, EARLIEST, LATEST};
-pub(crate) use properties::ClientProperties;
+pub(crate) use properties::{ClientProperties, key_value};

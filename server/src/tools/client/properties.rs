@@ -49,6 +49,11 @@ impl ClientProperties {
             .map(|(_, value)| value.trim())
     }
 
+    /// The names of all properties that are set.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|(key, _)| key.as_str())
+    }
+
     /// A property that is a number.
     ///
     /// # Errors
@@ -111,6 +116,20 @@ impl ClientProperties {
     }
 }
 
+/// Takes `key=value` apart, as an option gives a property; the value may be empty.
+///
+/// # Errors
+/// When there is no key or no `=`.
+pub(crate) fn key_value(property: &str) -> Result<(&str, &str), KafkaError> {
+    match property.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key, value)),
+        _ => Err(KafkaError::of_client(
+            "IllegalArgumentException",
+            format!("Invalid command line properties: {property}"),
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +154,13 @@ mod tests {
             .millis("request.timeout.ms", 7)
             .expect_err("no number");
         assert!(error.message.contains("request.timeout.ms"), "{error}");
+    }
+
+    #[test]
+    fn a_property_has_a_key() {
+        assert_eq!(key_value("a=b=c"), Ok(("a", "b=c")));
+        assert_eq!(key_value("a="), Ok(("a", "")));
+        assert!(key_value("a").is_err() && key_value("=b").is_err());
     }
 
     #[test]

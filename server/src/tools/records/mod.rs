@@ -11,7 +11,7 @@ mod schema;
 pub(crate) mod schemas;
 
 pub(crate) use coordinator::{CoordinatorError, CoordinatorKind, CoordinatorRecord};
-pub(crate) use json::Json;
+pub(crate) use json::{Json, java_double};
 pub(crate) use metadata::read_metadata_record;
 pub(crate) use reader::Reader;
 pub(crate) use schema::Message;

@@ -1,0 +1,166 @@
+//! `console-producer`: the lines of standard input become records.
+
+mod arguments;
+mod line_reader;
+
+use std::io::{IsTerminal as _, Write};
+
+use std::io::BufRead as _;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::ToolError;
+use super::client::{Cluster, KafkaError};
+use super::producer::{Completion, Producer, ProducerConfig, Record};
+pub(crate) use arguments::ConsoleProducerArguments;
+use line_reader::LineReader;
+
+/// Runs the tool.
+pub(super) async fn run(
+    arguments: ConsoleProducerArguments,
+    out: &mut dyn Write,
+) -> Result<(), ToolError> {
+    let mut reader = LineReader::new(&arguments.reader_properties()?).map_err(ToolError::failed)?;
+    let properties = arguments.properties()?;
+    for text in arguments.deprecations() {
+        writeln!(out, "{text}")?;
+    }
+    out.flush()?;
+    let config = ProducerConfig::of(&properties)?;
+    let linger = config.linger;
+    let cluster = Cluster::new(&arguments.bootstrap_server, &properties, "console-producer")?;
+    let mut producer: Option<Producer> = None;
+    let mut lines = read_lines();
+    let is_prompting = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let mut cluster = Some((cluster, config));
+    loop {
+        if is_prompting {
+            write!(out, ">")?;
+            out.flush()?;
+        }
+        let Some(line) = next_line(&mut lines, producer.as_mut(), linger).await? else {
+            break;
+        };
+        let record = reader.record(strip_end(&line)).map_err(ToolError::failed)?;
+        if let Some((cluster, config)) = cluster.take() {
+            // The topic is looked for with the first record, as in Kafka.
+            producer = Some(Producer::new(cluster, &arguments.topic, config).await?);
+        }
+        if let Some(producer) = &mut producer {
+            let record = Record {
+                timestamp: now_millis(),
+                ..record
+            };
+            match producer.send(record).await {
+                Ok(()) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if arguments.sync {
+                producer.flush().await?;
+            }
+            tell(producer, &arguments.topic, arguments.sync)?;
+        }
+    }
+    if let Some(producer) = &mut producer {
+        producer.flush().await?;
+        tell(producer, &arguments.topic, arguments.sync)?;
+    }
+    Ok(())
+}
+
+/// Lines that are read ahead, at most.
+const LINES_AHEAD: usize = 1_000;
+
+/// Reads standard input on a thread of its own, which nobody waits for when the tool ends early.
+fn read_lines() -> mpsc::Receiver<std::io::Result<Vec<u8>>> {
+    let (sender, lines) = mpsc::channel(LINES_AHEAD);
+    std::thread::spawn(move || {
+        let mut input = std::io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            let read = input.read_until(b'\n', &mut line);
+            let is_end = matches!(read, Ok(0) | Err(_));
+            let is_gone = match read {
+                Ok(0) => true,
+                Ok(_) => sender.blocking_send(Ok(line)).is_err(),
+                Err(error) => sender.blocking_send(Err(error)).is_err(),
+            };
+            if is_end || is_gone {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+/// The next line, while the producer works; none at the end of the input.
+async fn next_line(
+    lines: &mut mpsc::Receiver<std::io::Result<Vec<u8>>>,
+    mut producer: Option<&mut Producer>,
+    linger: Duration,
+) -> Result<Option<Vec<u8>>, ToolError> {
+    let rest = linger.max(Duration::from_millis(50));
+    loop {
+        let Some(producer) = producer.as_deref_mut() else {
+            return Ok(lines.recv().await.transpose()?);
+        };
+        tokio::select! {
+            biased;
+            line = lines.recv() => return Ok(line.transpose()?),
+            worked = producer.work_until(Instant::now() + rest) => worked?,
+        }
+    }
+}
+
+fn strip_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+pub(super) fn now_millis() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
+}
+
+/// Tells which records were given up; with `--sync` the first ends the tool, as in Kafka.
+fn tell(producer: &mut Producer, topic: &str, is_sync: bool) -> Result<(), ToolError> {
+    for completion in producer.completions() {
+        if let Some(error) = &completion.error {
+            if is_sync {
+                return Err(error.clone().into());
+            }
+            ToolError::warn(&given_up(topic, &completion, error));
+        }
+    }
+    Ok(())
+}
+
+fn given_up(topic: &str, completion: &Completion, error: &KafkaError) -> String {
+    let size = |bytes: i64| match bytes {
+        0.. => format!("{bytes} bytes"),
+        _ => "null".to_owned(),
+    };
+    format!(
+        "Error when sending message to topic {topic} with key: {}, value: {} with error: {}",
+        size(completion.record.key_bytes),
+        size(completion.record.value_bytes),
+        error.in_full()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_ends_before_its_end() {
+        assert_eq!(strip_end(b"a\r\n"), b"a");
+        assert_eq!(strip_end(b"a\n"), b"a");
+        assert_eq!(strip_end(b"a"), b"a");
+        assert_eq!(strip_end(b"\n"), b"");
+    }
+}

@@ -1,0 +1,195 @@
+//! The properties of a producer.
+
+use std::time::Duration;
+
+use highwater_storage::record_batch::Compression;
+
+use crate::tools::client::{ClientProperties, KafkaError};
+
+/// Properties that this producer knows; another is refused, not ignored.
+const KNOWN: &[&str] = &[
+    "acks",
+    "batch.size",
+    "bootstrap.servers",
+    "buffer.memory",
+    "client.id",
+    "compression.type",
+    "default.api.timeout.ms",
+    "delivery.timeout.ms",
+    "enable.idempotence",
+    "linger.ms",
+    "max.block.ms",
+    "max.in.flight.requests.per.connection",
+    "max.request.size",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "request.timeout.ms",
+    "retries",
+    "retry.backoff.max.ms",
+    "retry.backoff.ms",
+    "security.protocol",
+    "socket.connection.setup.timeout.ms",
+];
+
+/// How a producer gathers and sends.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ProducerConfig {
+    /// How many replicas must have a batch before it is acknowledged: -1 for all in sync, or 1.
+    pub(crate) acks: i16,
+    /// Size at which a batch is sent, in bytes before compression.
+    pub(crate) batch_size: usize,
+    /// How long a batch waits for more records.
+    pub(crate) linger: Duration,
+    /// The codec of batches.
+    pub(crate) compression: Compression,
+    /// Whether batches have sequence numbers, so that a repeated one is stored once (KIP-98).
+    pub(crate) is_idempotent: bool,
+    /// Requests that may wait for the response of one broker.
+    pub(crate) max_in_flight: usize,
+    /// The largest record and the largest request, in bytes.
+    pub(crate) max_request_size: usize,
+    /// Bytes of records that wait to be sent, at most.
+    pub(crate) buffer_memory: usize,
+    /// Attempts after the first.
+    pub(crate) retries: u32,
+    /// How long a record may take from being gathered to being acknowledged.
+    pub(crate) delivery_timeout: Duration,
+    /// How long the metadata of the topic may take.
+    pub(crate) max_block: Duration,
+    /// How long a broker may wait for its replicas.
+    pub(crate) request_timeout: Duration,
+    /// The rest before another attempt.
+    pub(crate) retry_backoff: Duration,
+}
+
+impl ProducerConfig {
+    /// Reads the properties; what is not set has Kafka's default.
+    ///
+    /// # Errors
+    /// For a property that is wrong or not known.
+    pub(crate) fn of(properties: &ClientProperties) -> Result<Self, KafkaError> {
+        for key in properties.keys() {
+            if !KNOWN.contains(&key) {
+                return Err(wrong(format!(
+                    "the producer property {key} is not supported"
+                )));
+            }
+        }
+        let acks = match properties.get("acks").unwrap_or("all") {
+            "all" | "-1" => -1,
+            "1" => 1,
+            "0" => {
+                return Err(wrong(
+                    "acks=0 is not supported: a producer that hears nothing cannot tell what arrived; use acks=1",
+                ));
+            }
+            other => {
+                return Err(wrong(format!(
+                    "Invalid value {other} for configuration acks: String must be one of: all, -1, 0, 1"
+                )));
+            }
+        };
+        let max_in_flight = properties.number("max.in.flight.requests.per.connection", 5)?;
+        Ok(ProducerConfig {
+            acks,
+            batch_size: properties.number("batch.size", 16_384)?,
+            linger: properties.millis("linger.ms", 5)?,
+            compression: match properties.get("compression.type") {
+                None => Compression::None,
+                Some(name) => name.parse().map_err(|_| {
+                    wrong(format!(
+                        "Invalid value {name} for configuration compression.type: String must be one of: gzip, snappy, \
+                         lz4, zstd, none"
+                    ))
+                })?,
+            },
+            is_idempotent: idempotence(properties, acks, max_in_flight)?,
+            max_in_flight: max_in_flight.max(1),
+            max_request_size: properties.number("max.request.size", 1_048_576)?,
+            buffer_memory: properties.number("buffer.memory", 33_554_432)?,
+            retries: properties.number("retries", i32::MAX as u32)?,
+            delivery_timeout: properties.millis("delivery.timeout.ms", 120_000)?,
+            max_block: properties.millis("max.block.ms", 60_000)?,
+            request_timeout: properties.millis("request.timeout.ms", 30_000)?,
+            retry_backoff: properties.millis("retry.backoff.ms", 100)?,
+        })
+    }
+}
+
+/// On unless something that is set speaks against it; then asking for it is an error.
+fn idempotence(
+    properties: &ClientProperties,
+    acks: i16,
+    max_in_flight: usize,
+) -> Result<bool, KafkaError> {
+    let retries: u32 = properties.number("retries", 1)?;
+    let against = if acks != -1 {
+        Some("Must set acks to all in order to use the idempotent producer.")
+    } else if retries == 0 {
+        Some("Must set retries to non-zero when using the idempotent producer.")
+    } else if max_in_flight > 5 {
+        Some(
+            "Must set max.in.flight.requests.per.connection to at most 5 to use the idempotent producer.",
+        )
+    } else {
+        None
+    };
+    match (properties.get("enable.idempotence"), against) {
+        (Some("false"), _) => Ok(false),
+        (Some("true"), Some(reason)) => Err(wrong(reason)),
+        (Some("true") | None, None) => Ok(true),
+        (None, Some(_)) => Ok(false),
+        (Some(other), _) => Err(wrong(format!(
+            "Invalid value {other} for configuration enable.idempotence: Expected value to be either true or false"
+        ))),
+    }
+}
+
+fn wrong(text: impl Into<String>) -> KafkaError {
+    KafkaError::of_client("ConfigException", text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(entries: &[(&str, &str)]) -> Result<ProducerConfig, String> {
+        let mut properties = ClientProperties::default();
+        for (key, value) in entries {
+            properties.set(key, value);
+        }
+        ProducerConfig::of(&properties).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn the_defaults_are_kafkas() {
+        let config = config(&[]).expect("sound");
+        assert_eq!((config.acks, config.batch_size), (-1, 16_384));
+        assert_eq!((config.is_idempotent, config.max_in_flight), (true, 5));
+        assert_eq!(config.linger, Duration::from_millis(5));
+    }
+
+    #[test]
+    fn idempotence_goes_with_acks_of_all() {
+        assert!(!config(&[("acks", "1")]).expect("sound").is_idempotent);
+        assert!(config(&[("acks", "1"), ("enable.idempotence", "true")]).is_err());
+        assert!(!config(&[("retries", "0")]).expect("sound").is_idempotent);
+        let many = ("max.in.flight.requests.per.connection", "6");
+        assert!(!config(&[many]).expect("sound").is_idempotent);
+    }
+
+    #[test]
+    fn what_is_wrong_or_not_known_is_refused() {
+        for (key, value) in [
+            ("acks", "2"),
+            ("acks", "0"),
+            ("batch.size", "x"),
+            ("compression.type", "zip"),
+            ("transactional.id", "t"),
+            ("interceptor.classes", "x"),
+        ] {
+            let error = config(&[(key, value)]).expect_err(key);
+            assert!(error.contains(key), "{error}");
+        }
+    }
+}

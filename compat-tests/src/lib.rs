@@ -15,5 +15,6 @@ pub mod faults;
 pub mod highwater;
 pub mod java_tools;
 pub mod node;
+pub mod own_tools;
 pub mod process;
 pub mod raw;

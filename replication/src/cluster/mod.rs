@@ -49,5 +49,6 @@ pub use image::{
     TopicImage,
 };
 pub use partition_change::Election;
+pub use racks::spread_replicas;
 pub use records::MetadataRecord;
 pub use topic_rules::{ReplicationDefaults, TopicRules};

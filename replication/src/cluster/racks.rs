@@ -150,6 +150,22 @@ fn position(seed: u64, count: usize) -> usize {
     (seed % count.max(1) as u64) as usize
 }
 
+/// Where the replicas of a topic with so many partitions would go on these brokers (rack, id), as the controller would
+/// place them: one list a partition, spread over brokers and racks. There must be as many brokers as replicas. `seed`
+/// says where the turns begin.
+pub fn spread_replicas(
+    brokers: &[(Option<&str>, BrokerId)],
+    partitions: usize,
+    replicas: usize,
+    seed: u64,
+) -> Vec<Vec<BrokerId>> {
+    let brokers = brokers
+        .iter()
+        .map(|(rack, id)| (rack.map(str::to_owned), *id, false));
+    let mut racks = Racks::new(brokers, seed);
+    (0..partitions).map(|_| racks.place(replicas)).collect()
+}
+
 /// Steele, Lea and Flood's generator: enough to mix an order.
 #[derive(Debug)]
 struct SplitMix64(u64);

@@ -1,8 +1,5 @@
 //! How a tool fails.
 
-// Until the tools that come next are there.
-#![allow(dead_code)]
-
 use std::io::{self, Write as _};
 
 use super::client::KafkaError;

@@ -3,7 +3,9 @@
 //! Every tool is a file or folder with its arguments and `async fn run(arguments, out)`. What a tool asks for and what
 //! it prints is worked out by functions without I/O; [`client`] does the asking.
 
+mod broker_api_versions;
 mod client;
+mod configs;
 mod console_consumer;
 mod console_producer;
 mod consumer;
@@ -12,10 +14,19 @@ mod consumer_perf_test;
 mod delete_records;
 mod dump_log;
 mod error;
+mod get_offsets;
+mod java_order;
 mod json;
+mod leader_election;
+mod log_dirs;
+mod metadata_quorum;
+mod patterns;
 mod producer;
 mod producer_perf_test;
+mod reassign;
 mod records;
+mod table;
+mod topics;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, Write};
@@ -24,15 +35,41 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use client::{ClientProperties, Cluster, KafkaError};
+use client::{ClientProperties, Cluster, Endpoint, KafkaError};
 pub(crate) use error::ToolError;
 
 /// Exit code of a tool that failed, and of one that was started in the wrong way, as in Kafka.
 const FAILURE: u8 = 1;
+/// The client id of tools that Kafka gives none of their own.
+const CLIENT_ID: &str = "adminclient-1";
 
 /// The tools; the name of each is that of Kafka's script without `kafka-` and `.sh`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tool {
+    /// Create, list, describe, change and delete topics
+    #[command(display_order = 100)]
+    Topics(topics::TopicsArguments),
+
+    /// Print and change settings of topics, brokers and groups
+    #[command(display_order = 101)]
+    Configs(configs::ConfigsArguments),
+
+    /// Print the offsets of partitions at a time
+    #[command(display_order = 105)]
+    GetOffsets(get_offsets::GetOffsetsArguments),
+
+    /// Elect leaders: the preferred replicas, or any
+    #[command(display_order = 106)]
+    LeaderElection(leader_election::LeaderElectionArguments),
+
+    /// Move replicas to other brokers or directories
+    #[command(display_order = 107)]
+    ReassignPartitions(reassign::ReassignPartitionsArguments),
+
+    /// Print the directories of replicas and their sizes
+    #[command(display_order = 108)]
+    LogDirs(log_dirs::LogDirsArguments),
+
     /// Delete the records of partitions up to an offset
     #[command(display_order = 110)]
     DeleteRecords(delete_records::DeleteRecordsArguments),
@@ -54,6 +91,14 @@ pub(crate) enum Tool {
     /// Print what is in the files of a partition
     #[command(display_order = 200)]
     DumpLog(dump_log::DumpLogArguments),
+
+    /// Print the versions of each API that the brokers serve
+    #[command(display_order = 111)]
+    BrokerApiVersions(broker_api_versions::BrokerApiVersionsArguments),
+
+    /// Print the controllers, and how far each is
+    #[command(display_order = 112)]
+    MetadataQuorum(metadata_quorum::MetadataQuorumArguments),
 }
 
 impl Tool {
@@ -87,6 +132,14 @@ impl Tool {
 
     async fn dispatch(self, out: &mut dyn Write) -> Result<(), ToolError> {
         match self {
+            Tool::Topics(arguments) => topics::run(arguments, out).await,
+            Tool::Configs(arguments) => configs::run(arguments, out).await,
+            Tool::GetOffsets(arguments) => get_offsets::run(arguments, out).await,
+            Tool::LeaderElection(arguments) => leader_election::run(arguments, out).await,
+            Tool::ReassignPartitions(arguments) => reassign::run(arguments, out).await,
+            Tool::LogDirs(arguments) => log_dirs::run(arguments, out).await,
+            Tool::BrokerApiVersions(arguments) => broker_api_versions::run(arguments, out).await,
+            Tool::MetadataQuorum(arguments) => metadata_quorum::run(arguments, out).await,
             Tool::DeleteRecords(arguments) => delete_records::run(arguments, out).await,
             Tool::ConsumerGroups(arguments) => consumer_groups::run(arguments, out).await,
             Tool::ConsoleConsumer(arguments) => console_consumer::run(arguments, out).await,
@@ -116,9 +169,67 @@ impl ClusterOptions {
     /// # Errors
     /// When an address or a property is wrong.
     fn cluster(&self) -> Result<Cluster, KafkaError> {
-        let properties = ClientProperties::load(self.command_config.as_deref())?;
-        Cluster::new(&self.bootstrap_server, &properties, "adminclient-1")
+        self.cluster_named(CLIENT_ID)
     }
+
+    /// As [`cluster`](Self::cluster), where the brokers are told this client id.
+    ///
+    /// # Errors
+    /// When an address or a property is wrong.
+    fn cluster_named(&self, client_id: &str) -> Result<Cluster, KafkaError> {
+        let properties = ClientProperties::load(self.command_config.as_deref())?;
+        Cluster::new(&self.bootstrap_server, &properties, client_id)
+    }
+}
+
+/// Where the cluster is, for the tools that may ask the controllers too.
+#[derive(Debug, Clone, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct EitherBootstrap {
+    /// Brokers to start from; the first that answers names the others
+    #[arg(long, value_name = "HOST:PORT,...")]
+    bootstrap_server: Option<String>,
+
+    /// Controllers to start from, in place of brokers
+    #[arg(long, value_name = "HOST:PORT,...")]
+    bootstrap_controller: Option<String>,
+}
+
+impl EitherBootstrap {
+    /// The client of that cluster.
+    ///
+    /// # Errors
+    /// When an address or a property is wrong.
+    fn cluster(&self, command_config: Option<&Path>) -> Result<Cluster, KafkaError> {
+        let properties = ClientProperties::load(command_config)?;
+        match (&self.bootstrap_controller, &self.bootstrap_server) {
+            (Some(controllers), _) => {
+                Cluster::of(Endpoint::Controllers, controllers, &properties, CLIENT_ID)
+            }
+            (None, brokers) => {
+                let brokers = brokers.as_deref().unwrap_or_default();
+                Cluster::new(brokers, &properties, CLIENT_ID)
+            }
+        }
+    }
+}
+
+/// The client of the cluster with these brokers; `defaults` are properties where the file has none.
+///
+/// # Errors
+/// When an address or a property is wrong.
+fn connect(
+    bootstrap_server: &str,
+    command_config: Option<&Path>,
+    defaults: &[(&str, &str)],
+) -> Result<Cluster, KafkaError> {
+    let mut properties = ClientProperties::load(command_config)?;
+    for (key, value) in defaults {
+        if properties.get(key).is_none() {
+            properties.set(key, value);
+        }
+    }
+    Cluster::new(bootstrap_server, &properties, CLIENT_ID)
 }
 
 /// Whether a subcommand is one of the tools.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use kafka_protocol::messages::{
@@ -23,6 +24,8 @@ const DEFAULT_API_TIMEOUT_MS: u64 = 60_000;
 const FIND_ONE_COORDINATOR: RangeInclusive<i16> = 0..=3;
 /// FindCoordinator's type of key for a group.
 const GROUP_KEY: i8 = 0;
+/// DescribeCluster's type of endpoint for brokers.
+const BROKERS: i8 = 1;
 /// DescribeCluster's type of endpoint for controllers.
 const CONTROLLERS: i8 = 2;
 
@@ -60,6 +63,8 @@ pub(crate) struct Cluster {
     config: Arc<ClientConfig>,
     bootstrap: Vec<Arc<Client>>,
     known: Mutex<BTreeMap<i32, Known>>,
+    /// The active controller as the controllers themselves tell it; -1 when it is not known.
+    active_controller: AtomicI32,
     api_timeout: Duration,
     retry_backoff: Backoff,
 }
@@ -96,12 +101,21 @@ impl Cluster {
             bootstrap: nodes.map(client).map(Arc::new).collect(),
             config,
             known: Mutex::default(),
+            active_controller: AtomicI32::new(-1),
             api_timeout: properties.millis("default.api.timeout.ms", DEFAULT_API_TIMEOUT_MS)?,
             retry_backoff: Backoff::new(
                 properties.millis("retry.backoff.ms", 100)?,
                 properties.millis("retry.backoff.max.ms", 1_000)?,
             ),
         })
+    }
+
+    /// What DescribeCluster calls the nodes that the bootstrap addresses are.
+    pub(crate) fn endpoint_type(&self) -> i8 {
+        match self.endpoint {
+            Endpoint::Brokers => BROKERS,
+            Endpoint::Controllers => CONTROLLERS,
+        }
     }
 
     /// Makes `attempt` until it succeeds, fails for good, or `default.api.timeout.ms` has passed. `call` is what
@@ -144,6 +158,31 @@ impl Cluster {
         request: &R,
     ) -> Result<R::Response, KafkaError> {
         self.retry(call, async || self.try_any(request).await).await
+    }
+
+    /// Asks for what only the controller does: the active one where the bootstrap addresses are controllers, else any
+    /// broker, which hands it on. Retried.
+    ///
+    /// # Errors
+    /// As [`call_any`](Self::call_any).
+    pub(crate) async fn call_controller<R: Request>(
+        &self,
+        call: &str,
+        request: &R,
+    ) -> Result<R::Response, KafkaError> {
+        if self.endpoint == Endpoint::Brokers {
+            return self.call_any(call, request).await;
+        }
+        self.retry(call, async || {
+            self.refresh().await?;
+            let active = self.active_controller.load(Ordering::Relaxed);
+            if active < 0 {
+                let text = "there is no active controller";
+                return Err(KafkaError::retriable("TimeoutException", text));
+            }
+            self.try_node(active, request).await
+        })
+        .await
     }
 
     /// One attempt of [`call_any`](Self::call_any): each node once.
@@ -248,6 +287,8 @@ impl Cluster {
                 let response = self.try_any(&request).await?;
                 let text = response.error_message.as_deref();
                 KafkaError::check(response.error_code, text)?;
+                let BrokerId(active) = response.controller_id;
+                self.active_controller.store(active, Ordering::Relaxed);
                 let nodes = response.brokers.iter();
                 self.learn(nodes.map(|node| NodeInfo {
                     id: node.broker_id.0,

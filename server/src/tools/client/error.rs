@@ -61,12 +61,18 @@ impl KafkaError {
 
     /// Class with its package, and the text: how Java prints a throwable.
     pub(crate) fn in_full(&self) -> String {
+        format!("{}: {}", self.full_class(), self.message)
+    }
+
+    /// Name of Java's exception class with its package.
+    pub(crate) fn full_class(&self) -> String {
         let package = match self.class {
             "ConfigException" => "org.apache.kafka.common.config",
             "IllegalArgumentException" => "java.lang",
+            "InvalidRecordException" => "org.apache.kafka.common",
             _ => "org.apache.kafka.common.errors",
         };
-        format!("{package}.{self}")
+        format!("{package}.{}", self.class)
     }
 }
 

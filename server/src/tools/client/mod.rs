@@ -1,21 +1,22 @@
 //! A client of a whole cluster, as Kafka's AdminClient is one: finds the nodes, the leader of a partition and the
 //! coordinator of a group, and asks again where that may help.
 
-// Until the tools that come next are there.
-#![allow(dead_code, unused_imports)]
-
 mod bootstrap;
 mod cluster;
+mod configs;
 mod error;
 mod exceptions;
 mod leaders;
 mod metadata;
 mod offsets;
 mod properties;
+mod topics;
 
 pub(crate) use cluster::{Cluster, Endpoint, NodeInfo};
+pub(crate) use configs::{DEFAULT_SOURCE, ResourceType};
 pub(crate) use error::KafkaError;
 pub(crate) use leaders::{Results, TopicPartition, by_topic};
 pub(crate) use metadata::{asked as asked_topic, topic_name, uuid_text};
 pub(crate) use offsets::{Committed, Committer, EARLIEST, LATEST};
 pub(crate) use properties::{ClientProperties, key_value};
+pub(crate) use topics::{PartitionInfo, TopicDescription, TopicListing};

@@ -1,0 +1,268 @@
+//! Throttles of replication while replicas move.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+
+use kafka_protocol::messages::IncrementalAlterConfigsRequest;
+use kafka_protocol::messages::incremental_alter_configs_request::{
+    AlterConfigsResource, AlterableConfig,
+};
+use kafka_protocol::protocol::StrBytes;
+
+use super::plan::Assignment;
+use super::{Failure, Reassignment, joined};
+use crate::tools::client::{Cluster, KafkaError, ResourceType, TopicPartition};
+
+const LEADER_RATE: &str = "leader.replication.throttled.rate";
+const FOLLOWER_RATE: &str = "follower.replication.throttled.rate";
+const DIRECTORY_RATE: &str = "replica.alter.log.dirs.io.max.bytes.per.second";
+const LEADER_REPLICAS: &str = "leader.replication.throttled.replicas";
+const FOLLOWER_REPLICAS: &str = "follower.replication.throttled.replicas";
+
+/// IncrementalAlterConfigs' operations.
+const SET: i8 = 0;
+const DELETE: i8 = 1;
+
+/// The brokers that have a partition's records, and those that get them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Move {
+    sources: BTreeSet<i32>,
+    destinations: BTreeSet<i32>,
+}
+
+/// The moves that are under way, and those that the proposal begins.
+fn moves(
+    under_way: &BTreeMap<TopicPartition, Reassignment>,
+    proposed: &Assignment,
+    current: &Assignment,
+) -> BTreeMap<TopicPartition, Move> {
+    let under_way = under_way.iter().map(|(partition, reassignment)| {
+        let adding = BTreeSet::from_iter(reassignment.adding.iter().copied());
+        let replicas = reassignment.replicas.iter().copied();
+        let sources = replicas.filter(|id| !adding.contains(id)).collect();
+        let destinations = adding;
+        (
+            partition.clone(),
+            Move {
+                sources,
+                destinations,
+            },
+        )
+    });
+    let mut moves: BTreeMap<_, _> = under_way.collect();
+    for (partition, replicas) in proposed {
+        let sources = match moves.get(partition) {
+            Some(begun) => begun.sources.clone(),
+            None => {
+                let replicas = current.get(partition).map_or(&[][..], Vec::as_slice);
+                replicas.iter().copied().collect()
+            }
+        };
+        let destinations = replicas.iter().copied();
+        let destinations = destinations.filter(|id| !sources.contains(id)).collect();
+        let begun = Move {
+            sources,
+            destinations,
+        };
+        moves.insert(partition.clone(), begun);
+    }
+    moves
+}
+
+/// `partition:broker` pairs by topic, in the order of the texts.
+fn throttled(
+    moves: &BTreeMap<TopicPartition, Move>,
+    brokers: impl Fn(&Move) -> &BTreeSet<i32>,
+) -> BTreeMap<&str, BTreeSet<String>> {
+    let mut topics: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (partition, begun) in moves {
+        let pairs = topics.entry(&partition.topic).or_default();
+        let ids = brokers(begun).iter();
+        pairs.extend(ids.map(|id| format!("{}:{id}", partition.partition)));
+    }
+    topics
+}
+
+/// Throttles the replication of what moves between brokers.
+pub(super) async fn between_brokers(
+    cluster: &Cluster,
+    under_way: &BTreeMap<TopicPartition, Reassignment>,
+    proposed: &Assignment,
+    current: &Assignment,
+    rate: i64,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let moves = moves(under_way, proposed, current);
+    let followers = throttled(&moves, |begun| &begun.destinations);
+    let resources =
+        throttled(&moves, |begun| &begun.sources)
+            .into_iter()
+            .map(|(topic, leaders)| {
+                let followers = followers.get(topic).map(joined).unwrap_or_default();
+                let configs = vec![
+                    (LEADER_REPLICAS, Some(joined(&leaders))),
+                    (FOLLOWER_REPLICAS, Some(followers)),
+                ];
+                (topic.to_owned(), configs)
+            });
+    alter(cluster, ResourceType::Topic, resources.collect()).await?;
+    let brokers: BTreeSet<_> = moves
+        .values()
+        .flat_map(|begun| begun.sources.iter().chain(&begun.destinations))
+        .collect();
+    let rate_text = Some(rate.to_string());
+    let resources = brokers.into_iter().map(|id| {
+        let configs = vec![
+            (LEADER_RATE, rate_text.clone()),
+            (FOLLOWER_RATE, rate_text.clone()),
+        ];
+        (id.to_string(), configs)
+    });
+    alter(cluster, ResourceType::Broker, resources.collect()).await?;
+    writeln!(out, "The inter-broker throttle limit was set to {rate} B/s")?;
+    Ok(())
+}
+
+/// Throttles moves between the directories of these brokers.
+pub(super) async fn between_directories(
+    cluster: &Cluster,
+    brokers: &BTreeSet<i32>,
+    rate: i64,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let resources = brokers.iter().map(|id| {
+        (
+            id.to_string(),
+            vec![(DIRECTORY_RATE, Some(rate.to_string()))],
+        )
+    });
+    alter(cluster, ResourceType::Broker, resources.collect()).await?;
+    writeln!(
+        out,
+        "The replica-alter-dir throttle limit was set to {rate} B/s"
+    )?;
+    Ok(())
+}
+
+/// Takes all throttles away: of every broker, since nobody knows which took part, and of the topics.
+pub(super) async fn clear(
+    cluster: &Cluster,
+    entries: &[(TopicPartition, Vec<i32>)],
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let nodes = cluster.nodes().await?;
+    let mut brokers: BTreeSet<_> = nodes.iter().map(|node| node.id).collect();
+    brokers.extend(entries.iter().flat_map(|(_, replicas)| replicas));
+    writeln!(
+        out,
+        "Clearing broker-level throttles on broker{} {}",
+        if brokers.len() == 1 { "" } else { "s" },
+        joined(&brokers)
+    )?;
+    let keys = [LEADER_RATE, FOLLOWER_RATE, DIRECTORY_RATE];
+    let resources = brokers
+        .iter()
+        .map(|id| (id.to_string(), keys.map(|key| (key, None)).to_vec()));
+    alter(cluster, ResourceType::Broker, resources.collect()).await?;
+    let topics: BTreeSet<_> = entries
+        .iter()
+        .map(|(partition, _)| &partition.topic)
+        .collect();
+    writeln!(
+        out,
+        "Clearing topic-level throttles on topic{} {}",
+        if topics.len() == 1 { "" } else { "s" },
+        joined(topics.iter().copied())
+    )?;
+    let keys = [LEADER_REPLICAS, FOLLOWER_REPLICAS];
+    let resources = topics
+        .iter()
+        .map(|topic| (topic.to_string(), keys.map(|key| (key, None)).to_vec()));
+    alter(cluster, ResourceType::Topic, resources.collect()).await?;
+    Ok(())
+}
+
+/// Keys with new values; without one the key is taken back.
+type Changes = Vec<(&'static str, Option<String>)>;
+
+/// Changes settings of topics or brokers. A broker is asked for its own.
+async fn alter(
+    cluster: &Cluster,
+    kind: ResourceType,
+    resources: Vec<(String, Changes)>,
+) -> Result<(), KafkaError> {
+    const CALL: &str = "incrementalAlterConfigs";
+    let responses = match kind {
+        ResourceType::Broker => {
+            let mut responses = Vec::new();
+            for (name, changes) in &resources {
+                let request = request(kind, [(name, changes)]);
+                let id = name.parse().unwrap_or_default();
+                responses.push(cluster.call_node(CALL, id, &request).await?);
+            }
+            responses
+        }
+        _ if resources.is_empty() => Vec::new(),
+        _ => {
+            let all = resources.iter().map(|(name, changes)| (name, changes));
+            vec![cluster.call_controller(CALL, &request(kind, all)).await?]
+        }
+    };
+    for result in responses.iter().flat_map(|response| &response.responses) {
+        KafkaError::check(result.error_code, result.error_message.as_deref())?;
+    }
+    Ok(())
+}
+
+fn request<'a>(
+    kind: ResourceType,
+    resources: impl IntoIterator<Item = (&'a String, &'a Changes)>,
+) -> IncrementalAlterConfigsRequest {
+    let resources = resources.into_iter().map(|(name, changes)| {
+        let configs = changes.iter().map(|(key, value)| {
+            AlterableConfig::default()
+                .with_name(StrBytes::from_static_str(key))
+                .with_config_operation(if value.is_some() { SET } else { DELETE })
+                .with_value(value.clone().map(StrBytes::from_string))
+        });
+        AlterConfigsResource::default()
+            .with_resource_type(kind as i8)
+            .with_resource_name(StrBytes::from_string(name.clone()))
+            .with_configs(configs.collect())
+    });
+    IncrementalAlterConfigsRequest::default().with_resources(resources.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_throttled_as_leaders_and_destinations_as_followers() {
+        let partition = |index| TopicPartition::new("t", index);
+        let under_way = BTreeMap::from([(
+            partition(0),
+            Reassignment {
+                replicas: vec![1, 2, 3],
+                adding: vec![3],
+                removing: vec![1],
+            },
+        )]);
+        let proposed = Assignment::from([(partition(0), vec![2, 4]), (partition(10), vec![2, 1])]);
+        let current = Assignment::from([(partition(0), vec![1, 2, 3]), (partition(10), vec![1])]);
+        let moves = moves(&under_way, &proposed, &current);
+        let leaders = throttled(&moves, |begun| &begun.sources);
+        assert_eq!(joined(&leaders["t"]), "0:1,0:2,10:1");
+        let followers = throttled(&moves, |begun| &begun.destinations);
+        assert_eq!(joined(&followers["t"]), "0:4,10:2");
+    }
+
+    #[test]
+    fn a_setting_without_a_value_is_taken_back() {
+        let changes = vec![(LEADER_RATE, Some("5".to_owned())), (FOLLOWER_RATE, None)];
+        let request = request(ResourceType::Broker, [(&"1".to_owned(), &changes)]);
+        let configs = request.resources[0].configs.iter();
+        let operations: Vec<_> = configs.map(|config| config.config_operation).collect();
+        assert_eq!(operations, [SET, DELETE]);
+    }
+}

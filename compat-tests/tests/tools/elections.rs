@@ -33,7 +33,7 @@ fn elections_are_told_alike() {
         ])
         .same();
         let entries: Vec<_> = (0..3)
-            .map(|partition| format!(r#"{{"topic":"le-java","partition":{partition}}}"#))
+            .map(|partition| format!(r#"{{"topic":"le-viajava","partition":{partition}}}"#))
             .collect();
         let file = file_of(&format!(r#"{{"partitions":[{}]}}"#, entries.join(",")));
         elect(&[
@@ -87,7 +87,7 @@ fn elections_are_told_alike() {
 fn the_preferred_leader_is_elected() {
     for_each_shared_cluster(|cluster| {
         create_both(cluster, "pl-@", &[&[1, 2]]);
-        for topic in ["pl-java", "pl-ours"] {
+        for topic in ["pl-viajava", "pl-viaours"] {
             let text = |ids: &str| {
                 format!(
                     r#"{{"partitions":[{{"topic":"{topic}","partition":0,"replicas":[{ids}]}}]}}"#
@@ -112,6 +112,6 @@ fn the_preferred_leader_is_elected() {
             told,
             "Successfully completed leader election (PREFERRED) for partitions pl-@-0\n"
         );
-        cluster.wait_for_partition("pl-ours", 0, "2 leads", |view| view.leader == 2);
+        cluster.wait_for_partition("pl-viaours", 0, "2 leads", |view| view.leader == 2);
     });
 }

@@ -1,7 +1,7 @@
 //! One call, made with Apache Kafka's tool and with Highwater's, and what both print.
 //!
 //! A call that changes something cannot be made twice, so both have names of their own: `@` in an argument stands for
-//! `java` or `ours`, and is put back in what was printed before that is compared.
+//! `viajava` or `viaours`, and is put back in what was printed before that is compared.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use compat_tests::java_tools::{self, ToolRun};
 use compat_tests::own_tools;
 
 /// Who runs, as `@` in a name.
-const WHO: [&str; 2] = ["java", "ours"];
+const WHO: [&str; 2] = ["viajava", "viaours"];
 
 /// The same call with both tools.
 #[derive(Debug)]
@@ -35,9 +35,28 @@ pub(crate) fn both_via(bootstrap: &str, cluster: &Cluster, tool: &str, args: &[&
     both
 }
 
+/// As [`both`]; before Highwater's tool runs, `between` waits for the end of what Apache Kafka's has begun.
+#[track_caller]
+pub(crate) fn both_in_turn(
+    cluster: &Cluster,
+    tool: &str,
+    args: &[&str],
+    between: impl Fn(),
+) -> Both {
+    let bootstrap = cluster.bootstrap();
+    let args = [&["--bootstrap-server", bootstrap.as_str()], args].concat();
+    run_both(tool, &args, b"", between)
+}
+
 /// Runs both tools with these arguments alone.
 #[track_caller]
 pub(crate) fn both_plain(tool: &str, args: &[&str], input: &[u8]) -> Both {
+    run_both(tool, args, input, || {})
+}
+
+#[track_caller]
+fn run_both(tool: &str, args: &[&str], input: &[u8], between: impl Fn()) -> Both {
+    let has_names = args.iter().any(|arg| arg.contains('@'));
     let run = |index: usize| {
         let args: Vec<_> = args
             .iter()
@@ -49,16 +68,21 @@ pub(crate) fn both_plain(tool: &str, args: &[&str], input: &[u8]) -> Both {
             _ => own_tools::run(tool, &args, input),
         };
         let run = run.unwrap_or_else(|error| panic!("{error:#}"));
-        let back = |text: &str| text.replace(WHO[index], "@");
+        let back = |text: &str| match has_names {
+            true => text.replace(WHO[index], "@"),
+            false => text.to_owned(),
+        };
         ToolRun {
             status: run.status,
             out: back(&run.out),
             err: back(&run.err),
         }
     };
+    let java = run(0);
+    between();
     Both {
         what: format!("{tool} {args:?}"),
-        java: run(0),
+        java,
         ours: run(1),
     }
 }
@@ -119,7 +143,11 @@ fn said(run: &ToolRun) -> String {
         is_trace || line.starts_with("Option  ") || line.starts_with("usage: ")
     };
     let part = |text: &str| {
-        let mut lines: Vec<_> = text.lines().take_while(|line| !is_end(line)).collect();
+        let mut lines: Vec<_> = text
+            .trim_end()
+            .lines()
+            .take_while(|line| !is_end(line))
+            .collect();
         // A stack trace begins with the exception, which says again what was said.
         let is_exception = |line: &&str| {
             let class = line.split(':').next().unwrap_or_default();

@@ -2,7 +2,9 @@
 
 use compat_tests::cluster::for_each_shared_cluster;
 
-use super::frame::{both, both_plain, create_both, file_of, ours, path, without_numbers};
+use super::frame::{
+    both, both_in_turn, both_plain, create_both, file_of, ours, path, without_numbers,
+};
 
 fn entry(topic: &str, partition: i32, replicas: &str) -> String {
     format!(r#"{{"topic":"{topic}","partition":{partition},"replicas":[{replicas}]}}"#)
@@ -18,7 +20,7 @@ fn plan(entries: &[String]) -> tempfile::NamedTempFile {
 /// Each tool has a file of its own; its path is in no output.
 fn plans(entries: impl Fn(&str) -> Vec<String>) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
-    for who in ["java", "ours"] {
+    for who in ["viajava", "viaours"] {
         let text = format!(
             r#"{{"version":1,"partitions":[{}]}}"#,
             entries(who).join(",")
@@ -38,26 +40,29 @@ fn replicas_move_and_throttles_come_and_go() {
             let topic = format!("mv-{who}");
             vec![entry(&topic, 0, "2,3"), entry(&topic, 1, "3,1")]
         });
-        let told = tool(&[
+        let moved = |topic: &str| {
+            for (partition, replicas) in [(0, [2, 3]), (1, [3, 1])] {
+                cluster.wait_for_partition(topic, partition, "moved", |view| {
+                    view.replicas == replicas && view.isr.len() == 2
+                });
+            }
+        };
+        let args = [
             "--execute",
             "--reassignment-json-file",
             &file,
             "--throttle",
             "100000000",
-        ])
+        ];
+        let told = both_in_turn(cluster, "reassign-partitions", &args, || {
+            moved("mv-viajava")
+        })
         .same();
         assert!(
             told.ends_with("Successfully started partition reassignments for mv-@-0,mv-@-1\n"),
             "{told}"
         );
-        for topic in ["mv-java", "mv-ours"] {
-            cluster.wait_for_partition(topic, 0, "moved", |view| {
-                view.replicas == [2, 3] && view.isr.len() == 2
-            });
-            cluster.wait_for_partition(topic, 1, "moved", |view| {
-                view.replicas == [3, 1] && view.isr.len() == 2
-            });
-        }
+        moved("mv-viaours");
         let throttled = both(cluster, "configs", &["--describe", "--topic", "mv-@"]).same();
         assert!(
             throttled.contains("leader.replication.throttled.replicas=0:1,0:2,1:2,1:3 "),

@@ -5,23 +5,15 @@ use std::io::Write;
 use std::ops::Range;
 
 use clap::Args;
-use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
-use kafka_protocol::messages::{BrokerId, ListOffsetsRequest, ListOffsetsResponse};
 
-use super::client::{
-    Cluster, KafkaError, Results, TopicListing, TopicPartition, by_topic, topic_name,
-};
+use super::client::{TopicListing, TopicPartition};
 use super::patterns::{TopicPattern, is_internal};
 use super::{ClusterOptions, ToolError};
 
-/// The replica id of a client.
-const CONSUMER: BrokerId = BrokerId(-1);
 /// The offset where there is none for the time.
 const NO_OFFSET: i64 = -1;
-/// The leader epoch of one that does not know it.
-const NO_EPOCH: i32 = -1;
-/// How long a broker may take.
-const TIMEOUT_MS: i32 = 30_000;
+/// Offsets up to the high watermark.
+const READ_UNCOMMITTED: i8 = 0;
 
 /// Options of the tool.
 #[derive(Debug, Args)]
@@ -78,7 +70,9 @@ async fn print_offsets(
             "Could not match any topic-partitions with the specified filters",
         ));
     }
-    let offsets = offsets_at(&cluster, partitions, timestamp).await?;
+    let offsets = cluster
+        .list_offsets(partitions, timestamp, READ_UNCOMMITTED)
+        .await?;
     let mut lines: Vec<_> = offsets.into_iter().collect();
     lines.sort_by_key(|(partition, _)| partition.to_string());
     for (partition, offset) in lines {
@@ -92,76 +86,6 @@ async fn print_offsets(
         }
     }
     Ok(())
-}
-
-/// Asks the leaders for the offset of each partition at a timestamp, which may be one of Kafka's special ones.
-///
-/// # Errors
-/// When no node answers.
-pub(super) async fn offsets_at(
-    cluster: &Cluster,
-    partitions: impl IntoIterator<Item = TopicPartition>,
-    timestamp: i64,
-) -> Result<Results<i64>, KafkaError> {
-    // The lowest version that knows the special timestamp; a broker without it refuses.
-    let min_version = match timestamp {
-        -6 => 11,
-        -5 => 9,
-        -4 => 8,
-        -3 => 7,
-        _ => 1,
-    };
-    cluster
-        .ask_leaders("listOffsets", partitions, async |leader, partitions| {
-            let request = offsets_request(partitions, timestamp);
-            let client = cluster.client(leader).await?;
-            match client.call_within(min_version..=10, |_| request).await {
-                Ok((_, response)) => Ok(offsets_in(&response)),
-                Err(error) => {
-                    let error = KafkaError::from(error);
-                    if error.is_retriable {
-                        return Err(error);
-                    }
-                    let partitions = partitions.iter().cloned();
-                    Ok(partitions
-                        .map(|partition| (partition, Err(error.clone())))
-                        .collect())
-                }
-            }
-        })
-        .await
-}
-
-fn offsets_request(partitions: &[TopicPartition], timestamp: i64) -> ListOffsetsRequest {
-    let topics = by_topic(partitions).into_iter().map(|(topic, indexes)| {
-        let partitions = indexes.into_iter().map(|index| {
-            ListOffsetsPartition::default()
-                .with_partition_index(index)
-                .with_current_leader_epoch(NO_EPOCH)
-                .with_timestamp(timestamp)
-        });
-        ListOffsetsTopic::default()
-            .with_name(topic_name(topic))
-            .with_partitions(partitions.collect())
-    });
-    ListOffsetsRequest::default()
-        .with_replica_id(CONSUMER)
-        .with_isolation_level(0)
-        .with_topics(topics.collect())
-        .with_timeout_ms(TIMEOUT_MS)
-}
-
-fn offsets_in(response: &ListOffsetsResponse) -> Results<i64> {
-    let topics = response.topics.iter();
-    let offsets = topics.flat_map(|topic| {
-        topic.partitions.iter().map(|partition| {
-            (
-                TopicPartition::new(topic.name.0.as_str(), partition.partition_index),
-                KafkaError::check(partition.error_code, None).map(|()| partition.offset),
-            )
-        })
-    });
-    offsets.collect()
 }
 
 fn parse_time(text: &str) -> Result<i64, ToolError> {

@@ -10,7 +10,7 @@ use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use kafka_protocol::messages::{
     BrokerId, GroupId, ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest,
 };
-use kafka_protocol::protocol::StrBytes;
+use kafka_protocol::protocol::{Message as _, StrBytes};
 
 use super::{Cluster, KafkaError, Results, TopicPartition, by_topic, topic_name};
 
@@ -39,6 +39,17 @@ pub(crate) struct Committer {
     pub(crate) generation: i32,
 }
 
+/// The first version of ListOffsets that knows a timestamp: Kafka's special ones came one after the other.
+fn first_version_with(timestamp: i64) -> i16 {
+    match timestamp {
+        -6 => 11,
+        -5 => 9,
+        -4 => 8,
+        -3 => 7,
+        _ => ListOffsetsRequest::VERSIONS.min,
+    }
+}
+
 impl Cluster {
     /// The offset at a timestamp, or at [`LATEST`] or [`EARLIEST`], of each partition; -1 where there is none.
     ///
@@ -50,9 +61,25 @@ impl Cluster {
         timestamp: i64,
         isolation_level: i8,
     ) -> Result<Results<i64>, KafkaError> {
+        let min_version = first_version_with(timestamp);
         self.ask_leaders("listOffsets", partitions, async |leader, partitions| {
             let request = list_request(partitions, timestamp, isolation_level);
-            let response = self.try_node(leader, &request).await?;
+            let versions = min_version..=ListOffsetsRequest::VERSIONS.max;
+            let client = self.client(leader).await?;
+            let response = match client.call_within(versions, |_| request).await {
+                Ok((_, response)) => response,
+                Err(error) => {
+                    let error = KafkaError::from(error);
+                    if error.is_retriable {
+                        return Err(error);
+                    }
+                    // A broker that does not know the timestamp: others may.
+                    let partitions = partitions.iter().cloned();
+                    return Ok(partitions
+                        .map(|partition| (partition, Err(error.clone())))
+                        .collect());
+                }
+            };
             let topics = response.topics.into_iter();
             let results = topics.flat_map(|topic| {
                 let name = topic.name.0.to_string();

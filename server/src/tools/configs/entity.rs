@@ -135,6 +135,20 @@ fn chosen(options: &EntityOptions) -> Result<(String, Option<String>), ToolError
     let is_general = !options.entity_type.is_empty()
         || !options.entity_name.is_empty()
         || options.entity_default;
+    let mut types = options
+        .entity_type
+        .iter()
+        .chain(special.iter().map(|(kind, _)| kind));
+    let mut seen = Vec::new();
+    let repeated = types.find(|kind| {
+        let is_repeated = seen.contains(kind);
+        seen.push(kind);
+        is_repeated
+    });
+    if let Some(repeated) = repeated {
+        let text = format!("Duplicate entity type(s) specified: {repeated}");
+        return Err(ToolError::failed(text));
+    }
     if is_general && !special.is_empty() {
         return Err(ToolError::failed(
             "--entity-{type,name,default} should not be used in conjunction with specific entity flags",
@@ -224,6 +238,11 @@ mod tests {
             ),
             (
                 "--topic t --entity-type topics",
+                Describe,
+                "Duplicate entity type(s) specified: topics",
+            ),
+            (
+                "--topic t --entity-default",
                 Describe,
                 "--entity-{type,name,default} should not",
             ),

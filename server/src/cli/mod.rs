@@ -4,6 +4,7 @@ mod cluster;
 mod health;
 mod link_tools;
 mod logging;
+mod playground;
 mod ready;
 mod runtime;
 mod settings;
@@ -33,7 +34,7 @@ const FAILURE: u8 = 1;
     long_about = "A broker that speaks Apache Kafka's wire protocol.\n\nWithout a command it starts: on 127.0.0.1:9092, \
                   with its data in ./highwater-data.",
     after_help = "Examples:\n  highwater\n  highwater start server.properties --override log.dirs=/var/lib/highwater\n  \
-                  highwater cluster --brokers 3\n  \
+                  highwater cluster --brokers 3\n  highwater playground\n  \
                   KAFKA_LISTENERS=PLAINTEXT://:9092 highwater start",
     disable_help_subcommand = true
 )]
@@ -52,6 +53,8 @@ enum Command {
     Health(health::HealthArguments),
     /// Make links with the names of Kafka's scripts (kafka-topics.sh) that are this program's tools
     LinkTools(link_tools::LinkToolsArguments),
+    /// Start three brokers and a page on which replication can be seen, broken and repaired
+    Playground(playground::PlaygroundArguments),
     /// Print the documentation of all configuration keys as Markdown
     ConfigDocs,
     /// Print the completions of a shell: `source <(highwater completions bash)`
@@ -113,6 +116,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Cluster(arguments) => cluster::cluster(&arguments),
         Command::Health(arguments) => health::health(&arguments),
         Command::LinkTools(arguments) => link_tools::link_tools(&arguments),
+        Command::Playground(arguments) => playground::playground(&arguments),
         Command::ConfigDocs => print(&config::markdown()),
         Command::Completions { shell } => print(&completions(shell)),
         Command::Tool(tool) => tool.run(),

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::process::{ExitStatus, Stdio};
 
 use anyhow::Context as _;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
@@ -15,7 +16,7 @@ const READY_MARK: &str = " is ready on ";
 
 /// What happens to a node.
 #[derive(Debug)]
-pub(super) enum NodeEvent {
+pub(in crate::cli) enum NodeEvent {
     /// It has printed that it is ready.
     Ready {
         /// Which one.
@@ -34,22 +35,24 @@ pub(super) enum NodeEvent {
 
 /// A running node. Closing its stdin stops it, so that none outlives this process, however that ends.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(in crate::cli) struct Node {
     /// Id of the process.
-    pub(super) pid: u32,
+    pub(in crate::cli) pid: u32,
     stdin: Option<ChildStdin>,
+    signals: mpsc::UnboundedSender<Signal>,
 }
 
 impl Node {
-    /// Starts a node in a process group of its own (Ctrl-C on the terminal is for us alone) and tells `events` what
-    /// becomes of it.
+    /// Starts a node in a process group of its own (Ctrl-C on the terminal is for us alone), gives its log line by line
+    /// to `on_log` and tells `events` what becomes of it. `log` are the arguments about what it logs.
     ///
     /// # Errors
     /// When the process cannot be started.
-    pub(super) fn start(
+    pub(in crate::cli) fn start(
         plan: &NodePlan,
         cluster_id: &str,
-        log: Option<&str>,
+        log: &[&str],
+        on_log: impl Fn(&str) + Send + Sync + 'static,
         events: &mpsc::Sender<NodeEvent>,
     ) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find the program's own file")?;
@@ -58,45 +61,55 @@ impl Node {
             .arg("start")
             .arg(&plan.properties_file)
             .args(["--cluster-id", cluster_id, "--until-stdin-closes"])
+            .args(log)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        if let Some(filter) = log {
-            command.args(["--log", filter]);
-        }
         let mut child = command
             .spawn()
             .with_context(|| format!("cannot start {}", plan.name))?;
         let pid = child.id().unwrap_or_default();
         let stdin = child.stdin.take();
         let events = events.clone();
-        let (id, name) = (plan.id, plan.name.clone());
+        let id = plan.id;
+        let (signals, mut received) = mpsc::unbounded_channel();
         tokio::spawn(async move {
-            let status = follow(id, &name, &mut child, &events).await;
+            let status = follow(id, &mut child, &mut received, on_log, &events).await;
             // Nobody listens any more when this process ends.
             let _ = events.send(NodeEvent::Exited { id, status }).await;
         });
-        Ok(Node { pid, stdin })
+        Ok(Node {
+            pid,
+            stdin,
+            signals,
+        })
     }
 
     /// Asks the node to stop.
-    pub(super) fn stop(&mut self) {
+    pub(in crate::cli) fn stop(&mut self) {
         self.stdin = None;
+    }
+
+    /// Sends the process a signal, unless it has ended.
+    pub(in crate::cli) fn signal(&self, signal: Signal) {
+        // Whoever would take it is gone with the process.
+        let _ = self.signals.send(signal);
     }
 }
 
-/// Prints what the node prints until it has ended.
+/// Passes on what the node prints, and signals to it, until it has ended.
 async fn follow(
     id: u16,
-    name: &str,
     child: &mut Child,
+    signals: &mut mpsc::UnboundedReceiver<Signal>,
+    on_log: impl Fn(&str),
     events: &mpsc::Sender<NodeEvent>,
 ) -> std::io::Result<ExitStatus> {
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let log = async {
         if let Some(stderr) = stderr {
-            print_lines(stderr, |line| print_line(name, line)).await;
+            print_lines(stderr, on_log).await;
         }
     };
     let ready = async {
@@ -109,8 +122,27 @@ async fn follow(
             }
         }
     };
-    tokio::join!(log, ready);
-    child.wait().await
+    let ended = async {
+        loop {
+            tokio::select! {
+                status = child.wait() => return status,
+                Some(signal) = signals.recv() => send_signal(child, signal),
+            }
+        }
+    };
+    let ((), (), status) = tokio::join!(log, ready, ended);
+    status
+}
+
+/// Sends a signal to a child that was not waited for yet, so that its id is no other's.
+fn send_signal(child: &Child, signal: Signal) {
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+    let Some(pid) = pid.and_then(Pid::from_raw) else {
+        return;
+    };
+    if let Err(error) = kill_process(pid, signal) {
+        tracing::warn!(%error, ?signal, "a signal cannot be sent");
+    }
 }
 
 async fn print_lines(reader: impl AsyncRead + Unpin, print: impl Fn(&str)) {
@@ -121,6 +153,6 @@ async fn print_lines(reader: impl AsyncRead + Unpin, print: impl Fn(&str)) {
 }
 
 /// Prints a line with its node's name before it; a reader that has gone away does not matter.
-pub(super) fn print_line(name: &str, line: &str) {
+pub(in crate::cli) fn print_line(name: &str, line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{name} | {line}");
 }

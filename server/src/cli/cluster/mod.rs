@@ -1,7 +1,7 @@
 //! `highwater cluster`: several brokers on this machine as child processes, the shortest way to see replication.
 
-mod children;
-mod plan;
+pub(super) mod children;
+pub(super) mod plan;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -78,10 +78,14 @@ async fn run(arguments: &ClusterArguments) -> anyhow::Result<ExitCode> {
     let mut running = BTreeMap::new();
     for node in &nodes {
         write_properties(&node.properties_file, &node.properties)?;
-        running.insert(
-            node.id,
-            Node::start(node, &cluster_id, arguments.log.as_deref(), &sender)?,
-        );
+        let log: Vec<&str> = match &arguments.log {
+            Some(filter) => vec!["--log", filter],
+            None => Vec::new(),
+        };
+        let name = node.name.clone();
+        let print = move |line: &str| print_line(&name, line);
+        let started = Node::start(node, &cluster_id, &log, print, &sender)?;
+        running.insert(node.id, started);
     }
     let mut waiting = nodes.len();
     let code = loop {
@@ -155,7 +159,7 @@ fn cluster_id(nodes: &[NodePlan]) -> anyhow::Result<String> {
     Ok(log_dirs::new_cluster_id())
 }
 
-fn write_properties(file: &Path, text: &str) -> anyhow::Result<()> {
+pub(super) fn write_properties(file: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 

@@ -25,19 +25,19 @@ pub(super) struct ClusterPlan {
 
 /// One node of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NodePlan {
+pub(in crate::cli) struct NodePlan {
     /// `node.id`, from 1.
-    pub(super) id: u16,
+    pub(in crate::cli) id: u16,
     /// Name of its folder and prefix of its log lines.
-    pub(super) name: String,
+    pub(in crate::cli) name: String,
     /// What clients connect to.
-    pub(super) address: String,
+    pub(in crate::cli) address: String,
     /// Its data folder.
-    pub(super) log_dir: PathBuf,
+    pub(in crate::cli) log_dir: PathBuf,
     /// Its properties file.
-    pub(super) properties_file: PathBuf,
+    pub(in crate::cli) properties_file: PathBuf,
     /// What the file holds.
-    pub(super) properties: String,
+    pub(in crate::cli) properties: String,
 }
 
 impl ClusterPlan {
@@ -141,7 +141,7 @@ impl ClusterPlan {
 }
 
 /// A backslash begins an escape in a properties file.
-fn escape(value: &str) -> String {
+pub(in crate::cli) fn escape(value: &str) -> String {
     value.replace('\\', "\\\\")
 }
 

@@ -100,11 +100,19 @@ def send(topic, value, acks="all", **settings):
     return results[0] if results else "no answer"
 
 
+def end_of(consumer, topic):
+    """The high watermark in a tuple; None while the client does not know the leader yet."""
+    try:
+        return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1:]
+    except KafkaException:
+        return None
+
+
 def read_all(topic):
     """The records of partition 0 that consumers may see: a list of offset and text."""
     consumer = Consumer({"bootstrap.servers": BOOTSTRAP, "group.id": "demo", "enable.auto.commit": False, **QUIET})
     try:
-        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
+        end = until(lambda: end_of(consumer, topic), "the leader tells where the log ends")[0]
         consumer.assign([TopicPartition(topic, 0, 0)])
         records = []
         deadline = time.monotonic() + 60

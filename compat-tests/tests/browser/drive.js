@@ -208,9 +208,16 @@ const scenarios = {
       && document.querySelector('#produced li').textContent.includes('acknowledged'));
     await checkContrast(page, 'the playground in trouble');
     await screenshot(page, 'playground-refusal');
-    await click(page, '[aria-label="Start broker 1"]');
+    await page.focus('[aria-label="Start broker 1"]');
+    await page.keyboard.press('Enter');
+    await until(page, 'the focus where the button was', () => document.activeElement.ariaLabel === 'kill -9 broker 1');
     await click(page, '[aria-label="Start broker 3"]');
     await until(page, 'all in sync again', isrIs, '1, 2, 3');
+    const button = await page.$('[aria-label="Freeze broker 3"]');
+    await control(page, {do: 'rate', per_second: 20});
+    await until(page, 'a record behind the dozen', () => Number(document.querySelector('.leo').textContent) > 14);
+    check(await button.evaluate(element => element.isConnected), 'a button is another one after each record');
+    await control(page, {do: 'rate', per_second: 0});
     await click(page, '[aria-label="Freeze broker 3"]');
     await until(page, 'broker 3 frozen', () => document.querySelector('[data-broker="3"]').textContent.includes('frozen'));
     await click(page, '[aria-label="Thaw broker 3"]');
@@ -241,7 +248,7 @@ const scenarios = {
       await until(page, `${lesson} begins`, () => !document.getElementById('lesson').hidden);
       const steps = await page.$$eval('#steps li', items => items.length);
       for (let step = 1; step <= steps; step++) {
-        await until(page, `${lesson}: step ${step} can be done`, () => !document.getElementById('next').disabled);
+        await until(page, `${lesson}: step ${step} can be done`, () => document.getElementById('next').getAttribute('aria-disabled') === 'false');
         const label = await page.$eval('#next', button => button.textContent);
         check(label.startsWith('Next: '), `${lesson}: ${label}`);
         await click(page, '#next');

@@ -44,7 +44,13 @@ function keyed(parent, entries, make) {
     let item = known.get(key);
     if (!item || item.text !== text) {
       const element = make(value, key);
-      if (item) { element.classList.add('changed'); item.element.replaceWith(element); }
+      if (item) {
+        const hadFocus = item.element.contains(document.activeElement);
+        element.classList.add('changed');
+        item.element.replaceWith(element);
+        // A button that is no more hands the focus to the one in its place.
+        if (hadFocus) (element.querySelector('button, a') || element).focus();
+      }
       item = {text, element};
       known.set(key, item);
     }

@@ -61,6 +61,7 @@ byId('elect').addEventListener('click', () => act({do: 'elect'}));
 byId('heal').addEventListener('click', () => act({do: 'heal'}));
 byId('leave').addEventListener('click', () => act({do: 'leave'}));
 byId('next').addEventListener('click', event => {
+  if (event.target.getAttribute('aria-disabled') === 'true') return;
   const {does, lesson} = event.target.dataset;
   act(does === 'lesson' ? {do: 'lesson', name: lesson} : {do: does});
 });

@@ -46,47 +46,55 @@ function logStrip(broker, last) {
   return h('ol', {class: 'log', 'aria-label': label}, cells);
 }
 
-function tool(label, broker, action, pressed) {
-  const name = `${label} broker ${broker.id}`;
-  return h('button', {type: 'button', 'aria-label': name, 'aria-pressed': pressed === undefined ? null : String(pressed),
-    onclick: () => act(action)}, label);
-}
-
 const isCutOff = (links, id) => links.filter(link => link.cut && (link.from === id || link.to === id)).length >= 6;
 
-function tools(broker, links) {
-  const id = broker.id;
-  if (broker.process === 'down') return [tool('Start', broker, {do: 'start', broker: id})];
-  const isolated = isCutOff(links, id);
-  const slow = links.some(link => link.slow && link.to === id);
-  return [
-    tool('kill -9', broker, {do: 'kill', broker: id}),
-    broker.process === 'frozen' ? tool('Thaw', broker, {do: 'thaw', broker: id}) : tool('Freeze', broker, {do: 'freeze', broker: id}),
-    isolated ? tool('Reconnect', broker, {do: 'reconnect', broker: id}) : tool('Cut off', broker, {do: 'isolate', broker: id}),
-    tool(slow ? 'Quicken' : 'Slow', broker, {do: 'slow', broker: id, slow: !slow}),
-    broker.process === 'running' && broker.console ? h('a', {href: `http://127.0.0.1:${broker.console}/`, target: '_blank', rel: 'noopener', 'aria-label': `Console of broker ${id}`}, 'Console') : null,
-  ];
+function tool(label, id, action) {
+  return h('button', {type: 'button', 'aria-label': `${label} broker ${id}`, onclick: () => act(action)}, label);
 }
 
-function lane({broker, links, last}) {
-  const believes = broker.believes && h('p', {class: 'small'}, badge('warn', '▲', 'out of date'),
-    ` Believes that ${broker.believes.leader === broker.id ? 'it leads' : broker.believes.leader === null ? 'nobody leads' : `broker ${broker.believes.leader} leads`} in leader epoch ${broker.believes.leader_epoch}.`);
-  const isolated = isCutOff(links, broker.id);
-  // Links to one that is cut off from all are told there.
-  const touches = links.filter(link => link.cut && (link.from === broker.id || link.to === broker.id)
-    && (isolated || !isCutOff(links, link.from === broker.id ? link.to : link.from)));
-  const slow = links.some(link => link.slow && link.to === broker.id);
+function tools({id, process, console, isolated, slow}) {
+  const down = process === 'down';
+  return h('div', {class: 'tools', role: 'group', 'aria-label': `Broker ${id}`},
+    down ? tool('Start', id, {do: 'start', broker: id}) : tool('kill -9', id, {do: 'kill', broker: id}),
+    down ? null : process === 'frozen' ? tool('Thaw', id, {do: 'thaw', broker: id}) : tool('Freeze', id, {do: 'freeze', broker: id}),
+    isolated ? tool('Reconnect', id, {do: 'reconnect', broker: id}) : down ? null : tool('Cut off', id, {do: 'isolate', broker: id}),
+    down ? null : tool(slow ? 'Quicken' : 'Slow', id, {do: 'slow', broker: id, slow: !slow}),
+    process === 'running' ? h('a', {href: `http://127.0.0.1:${console}/`, target: '_blank', rel: 'noopener', 'aria-label': `Console of broker ${id}`}, 'Console') : null);
+}
+
+function who({broker, isolated, cuts, slow}) {
   const process = processBadges[broker.process];
-  return h('li', {class: `lane ${broker.role} ${broker.process}`, 'data-broker': broker.id},
-    h('div', {class: 'who'}, h('h3', null, `Broker ${broker.id}`), roleBadge(broker), process && process(),
-      touches.length ? badge('warn', '✂', isolated ? 'cut off' : `${touches.length} ${touches.length === 1 ? 'link' : 'links'} cut`) : null,
-      slow ? badge('warn', '⧗', 'slow') : null,
-      h('span', {class: 'offsets'},
-        h('span', null, h('abbr', {title: 'log end offset'}, 'LEO'), ' ', h('b', {class: 'leo'}, numberText(broker.log_end_offset))),
-        h('span', null, h('abbr', {title: 'high watermark'}, 'HW'), ' ', h('b', {class: 'high'}, numberText(broker.high_watermark)), broker.old_high_watermark ? ' (last known)' : null))),
-    believes,
-    broker.role === 'none' && !broker.tail.length ? null : logStrip(broker, last),
-    h('div', {class: 'tools', role: 'group', 'aria-label': `Broker ${broker.id}`}, tools(broker, links)));
+  const {believes} = broker;
+  return h('div', null, h('div', {class: 'who'}, h('h3', null, `Broker ${broker.id}`), roleBadge(broker), process && process(),
+    cuts ? badge('warn', '✂', isolated ? 'cut off' : `${cuts} ${cuts === 1 ? 'link' : 'links'} cut`) : null,
+    slow ? badge('warn', '⧗', 'slow') : null,
+    h('span', {class: 'offsets'},
+      h('span', null, h('abbr', {title: 'log end offset'}, 'LEO'), ' ', h('b', {class: 'leo'}, numberText(broker.log_end_offset))),
+      h('span', null, h('abbr', {title: 'high watermark'}, 'HW'), ' ', h('b', {class: 'high'}, numberText(broker.high_watermark)), broker.old_high_watermark ? ' (last known)' : null))),
+  believes && h('p', {class: 'small'}, badge('warn', '▲', 'out of date'),
+    ` Believes that ${believes.leader === broker.id ? 'it leads' : believes.leader === null ? 'nobody leads' : `broker ${believes.leader} leads`} in leader epoch ${believes.leader_epoch}.`));
+}
+
+/** Each part of a lane is drawn by itself, so that a button stays the same while records come. */
+function drawLane(broker, links, last) {
+  const id = broker.id;
+  let item = byId(`lane-${id}`);
+  if (!item) {
+    item = h('li', {id: `lane-${id}`, 'data-broker': id}, h('div'), h('div'), h('div'));
+    byId('lanes').append(item);
+  }
+  item.className = `lane ${broker.role} ${broker.process}`;
+  const isolated = isCutOff(links, id);
+  const slow = links.some(link => link.slow && link.to === id);
+  // Links to one that is cut off from all are told there.
+  const cuts = links.filter(link => link.cut && (link.from === id || link.to === id)
+    && (isolated || !isCutOff(links, link.from === id ? link.to : link.from))).length;
+  const {tail, epochs, console, process, ...facts} = broker;
+  const [head, log, foot] = item.children;
+  keyed(head, [[0, {broker: {...facts, process}, isolated, cuts, slow}]], who);
+  keyed(log, broker.role === 'none' && !tail.length ? [] : [[0, {broker: {id, tail, log_end_offset: facts.log_end_offset, high_watermark: facts.high_watermark}, last}]],
+    row => logStrip(row.broker, row.last));
+  keyed(foot, [[0, {id, process, console, isolated, slow}]], tools);
 }
 
 function summary(partition) {
@@ -133,7 +141,8 @@ function drawLesson(lesson) {
   say(byId('lesson-detail'), details[lesson.stage]);
   const next = byId('next');
   const title = lesson.steps[lesson.at] && lesson.steps[lesson.at].title;
-  next.disabled = lesson.stage === 'preparing' || lesson.stage === 'running';
+  // Not disabled: who has reached it by keys is to stay there.
+  next.setAttribute('aria-disabled', String(lesson.stage === 'preparing' || lesson.stage === 'running'));
   next.hidden = false;
   if (lesson.finished) say(next, 'Back to the scripts');
   else if (lesson.stage === 'failed' || lesson.stage === 'not ready') say(next, 'Try again');
@@ -172,7 +181,7 @@ function draw(rows) {
   const last = Math.max(...brokers.map(broker => broker.log_end_offset || 0));
   say(byId('topic'), `${partition.topic}-0`);
   keyed(byId('summary'), [[0, partition]], row => h('span', {class: 'facts'}, summary(row)));
-  keyed(byId('lanes'), brokers.map(broker => [broker.id, {broker, links, last}]), lane);
+  for (const broker of brokers) drawLane(broker, links, last);
   drawLesson(rows.get('lesson'));
   const produced = rowsOf(rows, 'produced/').reverse().slice(0, 12);
   byId('no-produced').hidden = produced.length > 0;

@@ -84,6 +84,15 @@ fn nobody_there_is_said_in_one_sentence() {
         assert_eq!(status, 1, "{err}");
         assert!(err.contains(text) && err.lines().count() == 1, "{err}");
     }
+    let (status, _, err) = run(
+        "log-dirs",
+        &["--bootstrap-server", "nobody.invalid:9092", "--describe"],
+    );
+    assert_eq!(status, 1);
+    assert!(
+        err.ends_with("No resolvable bootstrap urls given in bootstrap.servers\n"),
+        "{err}"
+    );
     let file = file_of("security.protocol=SSL\n");
     let config = file.path().to_str().unwrap();
     let args = [

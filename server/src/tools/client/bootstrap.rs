@@ -1,6 +1,9 @@
 //! `--bootstrap-server host:port,host:port`.
 
+use std::net::ToSocketAddrs as _;
+
 use super::KafkaError;
+use crate::tools::ToolError;
 
 /// Reads the list; IPv6 addresses are in brackets.
 ///
@@ -21,6 +24,31 @@ pub(super) fn parse_bootstrap(list: &str) -> Result<Vec<(String, u16)>, KafkaErr
         return Err(KafkaError::of_client("ConfigException", text));
     }
     Ok(nodes)
+}
+
+/// Leaves out the hosts that have no address, and says so.
+///
+/// # Errors
+/// In Kafka's words, when none has one.
+pub(super) fn resolvable(nodes: Vec<(String, u16)>) -> Result<Vec<(String, u16)>, KafkaError> {
+    let has_address = |(host, port): &(String, u16)| {
+        let found = (host.as_str(), *port).to_socket_addrs();
+        let has_address = found.is_ok_and(|mut found| found.next().is_some());
+        if !has_address {
+            ToolError::warn(&format!(
+                "Couldn't resolve server {host}:{port} from bootstrap.servers as DNS resolution failed for {host}"
+            ));
+        }
+        has_address
+    };
+    let nodes: Vec<_> = nodes.into_iter().filter(has_address).collect();
+    match nodes.is_empty() {
+        false => Ok(nodes),
+        true => {
+            let text = "No resolvable bootstrap urls given in bootstrap.servers";
+            Err(KafkaError::of_client("ConfigException", text))
+        }
+    }
 }
 
 fn parse_entry(entry: &str) -> Option<(String, u16)> {
@@ -51,6 +79,19 @@ mod tests {
                 node("::1", 3),
                 node("d", 4)
             ])
+        );
+    }
+
+    #[test]
+    fn hosts_without_an_address_are_left_out() {
+        let node = |host: &str| (host.to_owned(), 1);
+        // Top-level domain that never has an address (RFC 2606).
+        let nodes = vec![node("nobody.invalid"), node("127.0.0.1")];
+        assert_eq!(resolvable(nodes), Ok(vec![node("127.0.0.1")]));
+        let error = resolvable(vec![node("nobody.invalid")]).expect_err("none");
+        assert_eq!(
+            error.message,
+            "No resolvable bootstrap urls given in bootstrap.servers"
         );
     }
 

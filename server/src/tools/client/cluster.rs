@@ -13,7 +13,7 @@ use kafka_protocol::protocol::{Request, StrBytes};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
-use super::bootstrap::parse_bootstrap;
+use super::bootstrap::{parse_bootstrap, resolvable};
 use super::{ClientProperties, KafkaError};
 use crate::network::client::{Backoff, Client, ClientConfig};
 use crate::tools::ToolError;
@@ -94,7 +94,7 @@ impl Cluster {
     ) -> Result<Self, KafkaError> {
         properties.check()?;
         let config = properties.client_config(client_id)?;
-        let nodes = parse_bootstrap(bootstrap_servers)?.into_iter();
+        let nodes = resolvable(parse_bootstrap(bootstrap_servers)?)?.into_iter();
         let client = |(host, port): (String, u16)| Client::new(host, port, Arc::clone(&config));
         Ok(Cluster {
             endpoint,

@@ -28,6 +28,12 @@ fn an_unknown_option_ends_with_1() {
         "delete-records",
         "broker-api-versions",
         "metadata-quorum",
+        "consumer-groups",
+        "console-consumer",
+        "console-producer",
+        "consumer-perf-test",
+        "producer-perf-test",
+        "dump-log",
     ] {
         let (status, out, err) = run(tool, &["--no-such-option"]);
         assert_eq!((status, out.as_str()), (1, ""), "{tool}: {err}");

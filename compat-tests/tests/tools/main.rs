@@ -6,10 +6,14 @@
 
 mod cluster;
 mod configs;
+mod console;
+mod dump_log;
 mod elections;
 mod failures;
 mod frame;
+mod groups;
 mod log_dirs;
+mod measure;
 mod offsets;
 mod reassign;
 mod topics;

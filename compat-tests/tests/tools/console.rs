@@ -1,0 +1,250 @@
+//! kafka-console-producer.sh and kafka-console-consumer.sh.
+
+use compat_tests::cluster::for_each_shared_cluster;
+use compat_tests::{java_tools, own_tools};
+
+use super::frame::{both, both_plain, create_both, ours};
+
+const LINES: &[u8] = "h1:v1,h2:NULL\tk1\tvalue one\nNULL\tk2\tNULL\nh:\tNULL\té\"q\\ \n".as_bytes();
+const PARSED: &[&str] = &[
+    "--reader-property",
+    "parse.key=true",
+    "--reader-property",
+    "parse.headers=true",
+    "--reader-property",
+    "null.marker=NULL",
+];
+const EVERYTHING: &[&str] = &[
+    "--formatter-property",
+    "print.key=true",
+    "--formatter-property",
+    "print.headers=true",
+    "--formatter-property",
+    "print.partition=true",
+    "--formatter-property",
+    "print.offset=true",
+];
+
+#[test]
+fn lines_become_records_alike() {
+    for_each_shared_cluster(|cluster| {
+        create_both(cluster, "con-@", &[&[1, 2, 3], &[2, 3, 1]]);
+        let bootstrap = cluster.bootstrap();
+        let to = ["--bootstrap-server", &bootstrap, "--topic", "con-@"];
+        for options in [
+            &[][..],
+            &["--sync"],
+            &["--compression-codec"],
+            &["--compression-codec", "zstd"],
+            &["--request-required-acks", "1", "--batch-size", "1"],
+        ] {
+            let args = [&to[..], PARSED, options].concat();
+            both_plain("console-producer", &args, LINES).same();
+        }
+        // What each has written, read by each.
+        for topic in ["con-viajava", "con-viaours"] {
+            let read = [
+                &["--topic", topic, "--from-beginning", "--max-messages", "15"],
+                EVERYTHING,
+            ]
+            .concat();
+            let printed = both(cluster, "console-consumer", &read).same_lines();
+            assert_eq!(printed.len(), 15, "{printed:?}");
+        }
+        let read = |topic: &str, partition: &str| {
+            let args = [
+                "--topic",
+                topic,
+                "--partition",
+                partition,
+                "--from-beginning",
+            ];
+            let args = [&args[..], &["--timeout-ms", "1000"], EVERYTHING].concat();
+            ours(cluster, "console-consumer", &args)
+        };
+        // Keys are hashed alike; what has none goes anywhere.
+        let keyed = |partition: &str, topic: &str| -> Vec<String> {
+            let text = read(topic, partition);
+            let values = text.lines().filter(|line| line.contains("\tk1\t"));
+            values
+                .map(|line| line.split("\tk1\t").last().unwrap_or_default().to_owned())
+                .collect()
+        };
+        for partition in ["0", "1"] {
+            assert_eq!(
+                keyed(partition, "con-viajava"),
+                keyed(partition, "con-viaours")
+            );
+        }
+        for args in [
+            &["--reader-property", "parse.key=true"][..],
+            &["--reader-property", "headers.separator=:"],
+        ] {
+            let args = [&to[..], args].concat();
+            both_plain("console-producer", &args, b"no separator\n").refused_with("separator");
+        }
+    });
+}
+
+#[test]
+fn records_become_lines_alike() {
+    for_each_shared_cluster(|cluster| {
+        cluster.create_topic("con-read", &[&[1, 2, 3]], &[]);
+        let bootstrap = cluster.bootstrap();
+        let args = ["--bootstrap-server", &bootstrap, "--topic", "con-read"];
+        let args = [&args[..], PARSED].concat();
+        let run = own_tools::run("console-producer", &args, LINES).unwrap();
+        assert_eq!(run.status, 0, "{run:?}");
+        let first = ["--topic", "con-read", "--partition", "0", "--offset", "0"];
+        let read = |args: &[&str]| {
+            let args = [&first[..], args].concat();
+            both(cluster, "console-consumer", &args)
+        };
+        let serialization = "org.apache.kafka.common.serialization";
+        let bytes = format!("{serialization}.BytesDeserializer");
+        let string = format!("{serialization}.StringDeserializer");
+        let long = format!("{serialization}.LongDeserializer");
+        for args in [
+            &[][..],
+            &["--formatter-property", "print.timestamp=true"],
+            &[
+                "--formatter-property",
+                "print.key=true",
+                "--formatter-property",
+                "key.separator= = ",
+            ],
+            &[
+                "--property",
+                "print.headers=true",
+                "--property",
+                "headers.separator=|",
+            ],
+            &[
+                "--formatter-property",
+                "null.literal=nil",
+                "--formatter-property",
+                "line.separator=;",
+            ],
+            &[
+                "--formatter-property",
+                "print.epoch=true",
+                "--formatter-property",
+                "print.delivery=true",
+            ],
+            &["--formatter-property", "print.value=false"],
+            &["--value-deserializer", &bytes],
+            &[
+                "--key-deserializer",
+                &string,
+                "--formatter-property",
+                "print.key=true",
+            ],
+            &[
+                "--formatter",
+                "org.apache.kafka.tools.consumer.NoOpMessageFormatter",
+            ],
+            &[
+                "--formatter",
+                "org.apache.kafka.tools.consumer.LoggingMessageFormatter",
+            ],
+            &["--isolation-level", "read_committed"],
+        ] {
+            read(&[args, &["--max-messages", "3"]].concat()).same();
+        }
+        read(&["--max-messages", "1", "--value-deserializer", &long])
+            .refused_with("Processed a total of 1 messages");
+        let skipping = ["--skip-message-on-error", "--value-deserializer", &long];
+        read(&[&skipping[..], &["--max-messages", "3"]].concat()).same();
+        read(&["--timeout-ms", "500"]).same();
+        for args in [
+            &["--topic", "con-read", "--include", "con-read"][..],
+            &["--topic", "con-read", "--partition", "0", "--offset", "-1"],
+            &["--topic", "con-read", "--offset", "1"],
+            &[
+                "--topic",
+                "con-read",
+                "--group",
+                "a",
+                "--command-property",
+                "group.id=b",
+            ],
+            &["--topic", "con-read", "--partition", "0", "--group", "a"],
+        ] {
+            both(cluster, "console-consumer", args).refused_with("");
+        }
+    });
+}
+
+#[test]
+fn a_group_goes_on_where_it_was() {
+    for_each_shared_cluster(|cluster| {
+        create_both(cluster, "con-group-@", &[&[1, 2], &[2, 3]]);
+        let bootstrap = cluster.bootstrap();
+        for topic in ["con-group-viajava", "con-group-viaours"] {
+            let args = ["--bootstrap-server", &bootstrap, "--topic", topic];
+            let lines: String = (0..10).map(|number| format!("{number}\n")).collect();
+            let run = own_tools::run("console-producer", &args, lines.as_bytes()).unwrap();
+            assert_eq!(run.status, 0, "{run:?}");
+        }
+        let read = |count: &str| {
+            let args = [
+                "--include",
+                "con-group-@",
+                "--group",
+                "con-group-@",
+                "--from-beginning",
+            ];
+            let args = [
+                &args[..],
+                &["--max-messages", count, "--timeout-ms", "20000"],
+            ]
+            .concat();
+            both(cluster, "console-consumer", &args)
+        };
+        let count = |text: &str| text.lines().count().to_string();
+        assert_eq!(read("4").same_after(count), "4");
+        assert_eq!(read("6").same_after(count), "6");
+        let args = ["--describe", "--group", "con-group-@"];
+        let lag = |text: &str| {
+            let rows = java_tools::rows(text).into_iter();
+            let rows = rows.filter(|row| row[0] == "con-group-@");
+            let lags: Vec<i64> = rows.map(|row| row[5].parse().unwrap()).collect();
+            format!("{lags:?}")
+        };
+        assert_eq!(
+            both(cluster, "consumer-groups", &args).same_after(lag),
+            "[0, 0]"
+        );
+    });
+}
+
+#[test]
+fn committed_offsets_are_printed_alike() {
+    for_each_shared_cluster(|cluster| {
+        cluster.create_topic("con-offsets", &[&[1, 2]], &[]);
+        let args = [
+            "--reset-offsets",
+            "--group",
+            "con-offsets",
+            "--topic",
+            "con-offsets",
+        ];
+        let args = [&args[..], &["--to-latest", "--execute"]].concat();
+        ours(cluster, "consumer-groups", &args);
+        for formatter in ["OffsetsMessageFormatter", "GroupMetadataMessageFormatter"] {
+            let class = format!("org.apache.kafka.tools.consumer.{formatter}");
+            let args = ["--topic", "__consumer_offsets", "--from-beginning"];
+            let args = [&args[..], &["--timeout-ms", "3000", "--formatter", &class]].concat();
+            // Other tests write there too.
+            let own = |text: &str| -> String {
+                let records = text.replace("}{\"key\"", "}\n{\"key\"");
+                let records = records.lines().filter(|line| line.contains("con-offsets"));
+                records.collect::<Vec<_>>().join("\n")
+            };
+            let printed = both(cluster, "console-consumer", &args).same_after(own);
+            if formatter == "OffsetsMessageFormatter" {
+                assert!(printed.contains("\"offset\":0"), "{printed}");
+            }
+        }
+    });
+}

@@ -96,11 +96,15 @@ impl Plan {
                 "listeners",
                 format!("CONTROLLER://127.0.0.1:{}", self.node_port(CONTROLLER)),
             ),
+            // Where unclean elections become allowed, one is held soon, not within five minutes.
+            ("unclean.leader.election.interval.ms", "1000".to_owned()),
             ("log.dirs", escape(&log_dir.display().to_string())),
         ])
     }
 
     fn broker(&self, broker: i32, log_dir: &Path, lag_ms: u32) -> String {
+        // Where there is much time, a fetch waits at the leader while a lesson holds what comes behind it.
+        let fetch_wait_ms = if lag_ms > 60_000 { 2500 } else { 1000 };
         let client = format!("CLIENTS://127.0.0.1:{}", self.client_port(broker));
         let node = |port| format!("BROKERS://127.0.0.1:{port}");
         self.properties(&[
@@ -121,7 +125,7 @@ impl Plan {
             ),
             ("log.dirs", escape(&log_dir.display().to_string())),
             ("replica.lag.time.max.ms", lag_ms.to_string()),
-            ("replica.fetch.wait.max.ms", "1000".to_owned()),
+            ("replica.fetch.wait.max.ms", fetch_wait_ms.to_string()),
             // Leaders come back when somebody asks for it, not by themselves.
             ("auto.leader.rebalance.enable", "false".to_owned()),
             ("broker.heartbeat.interval.ms", "400".to_owned()),

@@ -1,11 +1,8 @@
 //! DeleteRecords: moves the log start offset up, on every live replica.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use highwater_replication::runtime::low_watermark_wait::LowWatermarkWait;
 use highwater_replication::runtime::read::DeletedRecords;
 use kafka_protocol::ResponseError;
@@ -13,9 +10,10 @@ use kafka_protocol::messages::delete_records_response::{
     DeleteRecordsPartitionResult, DeleteRecordsTopicResult,
 };
 use kafka_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::error_code::ErrorCode;
+use super::pending::{Place, settle_each};
 use super::{Reply, RequestContext, partitions};
 use crate::broker::Broker;
 
@@ -42,18 +40,11 @@ pub(super) async fn handle(
     }
 }
 
-/// A deletion that other replicas have not done yet, and its place in the response.
-struct PendingDeletion {
-    topic: usize,
-    partition: usize,
-    wait: LowWatermarkWait,
-}
-
 fn delete_all(
     broker: &Broker,
     ctx: &RequestContext,
     request: DeleteRecordsRequest,
-) -> (DeleteRecordsResponse, Vec<PendingDeletion>) {
+) -> (DeleteRecordsResponse, Vec<(Place, LowWatermarkWait)>) {
     let mut waits = Vec::new();
     let mut topics = Vec::with_capacity(request.topics.len());
     for (topic_entry, topic) in request.topics.into_iter().enumerate() {
@@ -64,11 +55,11 @@ fn delete_all(
             let deleted = delete(broker, &topic.name, asked.partition_index, asked.offset);
             partitions.push(match deleted {
                 Ok(deleted) => {
-                    waits.extend(deleted.wait.map(|wait| PendingDeletion {
+                    let place = Place {
                         topic: topic_entry,
                         partition: partition_entry,
-                        wait,
-                    }));
+                    };
+                    waits.extend(deleted.wait.map(|wait| (place, wait)));
                     answer.with_low_watermark(deleted.low_watermark)
                 }
                 Err(error) => failed(ctx, answer, error),
@@ -92,56 +83,24 @@ fn failed(
     answer.with_low_watermark(-1).with_error_code(error.code())
 }
 
-impl PendingDeletion {
-    fn place(&self) -> (usize, usize) {
-        (self.topic, self.partition)
-    }
-}
-
-fn set_answer(
-    ctx: &RequestContext,
-    response: &mut DeleteRecordsResponse,
-    (topic, partition): (usize, usize),
-    reached: Result<i64, ResponseError>,
-) {
-    let answer = &mut response.topics[topic].partitions[partition];
-    let index =
-        DeleteRecordsPartitionResult::default().with_partition_index(answer.partition_index);
-    *answer = match reached {
-        Ok(low_watermark) => index.with_low_watermark(low_watermark),
-        Err(error) => failed(ctx, index, error),
-    };
-}
-
 async fn answer_when_done(
     ctx: RequestContext,
     mut response: DeleteRecordsResponse,
-    waits: Vec<PendingDeletion>,
+    waits: Vec<(Place, LowWatermarkWait)>,
     deadline: Instant,
 ) -> super::ResponseBody {
-    let mut unanswered: BTreeSet<(usize, usize)> =
-        waits.iter().map(PendingDeletion::place).collect();
-    // Each is judged when all live replicas have done it, and not again while others are waited for.
-    let mut judged: FuturesUnordered<_> = (waits.into_iter())
-        .map(|pending| async move { (pending.place(), pending.wait.reached().await) })
-        .collect();
-    while let Ok(Some((place, reached))) = timeout_at(deadline, judged.next()).await {
-        unanswered.remove(&place);
-        set_answer(
-            &ctx,
-            &mut response,
-            place,
-            reached.map_err(|error| error.error_code()),
-        );
-    }
-    for place in unanswered {
-        set_answer(
-            &ctx,
-            &mut response,
-            place,
-            Err(ResponseError::RequestTimedOut),
-        );
-    }
+    let reached = |wait: LowWatermarkWait| async move { wait.reached().await };
+    settle_each(waits, deadline, reached, |place, outcome| {
+        let answer = &mut response.topics[place.topic].partitions[place.partition];
+        let index =
+            DeleteRecordsPartitionResult::default().with_partition_index(answer.partition_index);
+        *answer = match outcome {
+            Some(Ok(low_watermark)) => index.with_low_watermark(low_watermark),
+            Some(Err(error)) => failed(&ctx, index, error.error_code()),
+            None => failed(&ctx, index, ResponseError::RequestTimedOut),
+        };
+    })
+    .await;
     ctx.encode(&response)
 }
 

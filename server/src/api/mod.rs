@@ -30,6 +30,7 @@ mod fetch;
 mod list_offsets;
 mod offset_for_leader_epoch;
 mod partitions;
+mod pending;
 mod produce;
 
 const RECORDS: &[ApiEntry] = api_table! {

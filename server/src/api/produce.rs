@@ -3,12 +3,9 @@
 //! Stage 1 appends everything, in the order of arrival; with `acks=all` and batches that are not
 //! committed yet, stage 2 waits for them while the connection goes on.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use highwater_replication::runtime::commit_wait::CommitWait;
 use highwater_replication::runtime::error::PartitionError;
 use highwater_replication::runtime::partition::{Appended, Partition};
@@ -23,11 +20,12 @@ use kafka_protocol::messages::produce_response::{
 };
 use kafka_protocol::messages::{ProduceRequest, ProduceResponse};
 use kafka_protocol::protocol::StrBytes;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::current_leader::{CurrentLeaders, means_another_leader};
 use super::error_code::ErrorCode;
 use super::partitions;
+use super::pending::{Place, settle_each};
 use super::{CloseReason, Reply, RequestContext};
 use crate::broker::Broker;
 
@@ -92,62 +90,38 @@ pub(super) fn handle(broker: &Arc<Broker>, ctx: &RequestContext, request: Produc
     )))
 }
 
-/// An append that is not committed yet, and its place in the response.
-struct PendingCommit {
-    topic: usize,
-    partition: usize,
-    wait: CommitWait,
-}
-
-impl PendingCommit {
-    fn place(&self) -> (usize, usize) {
-        (self.topic, self.partition)
-    }
-}
-
 async fn answer_when_committed(
     broker: Arc<Broker>,
     ctx: RequestContext,
     mut response: ProduceResponse,
-    waits: Vec<PendingCommit>,
+    waits: Vec<(Place, CommitWait)>,
     deadline: Instant,
 ) -> super::ResponseBody {
-    let mut unanswered: BTreeSet<(usize, usize)> = waits.iter().map(PendingCommit::place).collect();
-    // Each is judged when it is committed, and not again: what becomes of its leader or its in-sync replicas while others
-    // are waited for is not its matter.
-    let mut judged: FuturesUnordered<_> = (waits.into_iter())
-        .map(|pending| async move {
-            let committed = pending.wait.committed().await;
-            (pending, committed)
-        })
-        .collect();
-    while let Ok(Some((pending, committed))) = timeout_at(deadline, judged.next()).await {
-        unanswered.remove(&pending.place());
-        if let Err(error) = committed {
-            broker.refusals.on_partition_error(
-                &error,
-                pending.wait.topic_partition(),
-                &"a producer, after the append",
-                broker.now_ms(),
-            );
-            set_error(&ctx, &mut response, pending.place(), error.error_code());
-        }
-    }
-    for place in unanswered {
-        set_error(&ctx, &mut response, place, ResponseError::RequestTimedOut);
-    }
+    let committed = |wait: CommitWait| async move {
+        let committed = wait.committed().await;
+        (wait, committed)
+    };
+    settle_each(waits, deadline, committed, |place, outcome| {
+        let error = match outcome {
+            Some((_, Ok(()))) => return,
+            Some((wait, Err(error))) => {
+                broker.refusals.on_partition_error(
+                    &error,
+                    wait.topic_partition(),
+                    &"a producer, after the append",
+                    broker.now_ms(),
+                );
+                error.error_code()
+            }
+            None => ResponseError::RequestTimedOut,
+        };
+        ctx.count_error(error);
+        // What was appended stays appended, and the answer tells where.
+        let entry = &mut response.responses[place.topic].partition_responses[place.partition];
+        entry.error_code = error.code();
+    })
+    .await;
     encode(&broker, &ctx, response)
-}
-
-/// Tells an error of what was appended. The answer tells where: it stays appended.
-fn set_error(
-    ctx: &RequestContext,
-    response: &mut ProduceResponse,
-    (topic, partition): (usize, usize),
-    error: ResponseError,
-) {
-    ctx.count_error(error);
-    response.responses[topic].partition_responses[partition].error_code = error.code();
 }
 
 /// Encodes a response. Who came to the wrong broker is told where the leader is (KIP-951).
@@ -272,14 +246,20 @@ struct Producing<'a> {
     request: &'a ProduceRequest,
     acks: Option<Acks>,
     now_ms: i64,
-    waits: Vec<PendingCommit>,
+    waits: Vec<(Place, CommitWait)>,
 }
 
 impl Producing<'_> {
     fn topic(&mut self, index: usize, topic: &TopicProduceData) -> TopicProduceResponse {
         let entries = topic.partition_data.iter().enumerate();
         let partition_responses = entries
-            .map(|(entry, data)| self.partition(topic, data, (index, entry)))
+            .map(|(entry, data)| {
+                let place = Place {
+                    topic: index,
+                    partition: entry,
+                };
+                self.partition(topic, data, place)
+            })
             .collect();
         TopicProduceResponse::default()
             .with_name(topic.name.clone())
@@ -291,18 +271,13 @@ impl Producing<'_> {
         &mut self,
         topic: &TopicProduceData,
         data: &PartitionProduceData,
-        (topic_entry, partition_entry): (usize, usize),
+        place: Place,
     ) -> PartitionProduceResponse {
         let response = PartitionProduceResponse::default().with_index(data.index);
         match self.append(topic, data) {
             Ok(Appended { info, commit }) => {
                 if let Some(wait) = commit {
-                    let place = PendingCommit {
-                        topic: topic_entry,
-                        partition: partition_entry,
-                        wait,
-                    };
-                    self.waits.push(place);
+                    self.waits.push((place, wait));
                 }
                 response
                     .with_base_offset(info.base_offset)

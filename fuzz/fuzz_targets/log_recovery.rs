@@ -30,7 +30,8 @@ fn open(dir: &std::path::Path) -> LogManager {
         ..LogManagerSettings::default()
     })
     .expect("an own directory");
-    logs.load_logs(&|_| LogConfig::default(), NOW_MS);
+    let second = logs.load_logs(&|_| LogConfig::default(), NOW_MS);
+    assert!(second.is_empty(), "{second:?}");
     assert!(logs.offline_partitions().is_empty(), "{:?}", logs.offline_partitions());
     logs
 }

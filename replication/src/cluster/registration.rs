@@ -67,8 +67,12 @@ pub fn register_broker(
     check_registration(image, &request)?;
     let mut records = Vec::new();
     if same_run.is_none() {
-        let is_clean =
-            existing.is_some_and(|existing| request.previous_broker_epoch == Some(existing.epoch));
+        // What lay in a directory that is gone, this run does not have, however the one before ended.
+        let is_clean = existing.is_some_and(|existing| {
+            let mut directories = existing.log_dirs.iter();
+            request.previous_broker_epoch == Some(existing.epoch)
+                && directories.all(|directory| request.log_dirs.contains(directory))
+        });
         end_of_previous_run(image, defaults, id, is_clean, &mut records);
     }
     let new_epoch = BrokerEpoch(image.offset() + 1 + records.len() as i64);

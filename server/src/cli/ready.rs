@@ -1,6 +1,7 @@
 //! What is printed when the broker is ready.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::network::{Listener, ListenerKind};
@@ -11,7 +12,9 @@ pub(super) struct Ready<'a> {
     pub(super) http: &'a [std::net::SocketAddr],
     pub(super) node_id: i32,
     pub(super) cluster_id: &'a str,
-    pub(super) log_dirs: String,
+    pub(super) log_dirs: Vec<PathBuf>,
+    /// Those of `log.dirs` that it started without.
+    pub(super) unusable_log_dirs: Vec<PathBuf>,
     pub(super) took: Duration,
 }
 
@@ -30,7 +33,7 @@ impl Ready<'_> {
             self.took.as_millis(),
             self.node_id,
             self.cluster_id,
-            self.log_dirs
+            self.data()
         );
         for http in self.http {
             let _ = writeln!(
@@ -51,6 +54,18 @@ impl Ready<'_> {
              p.produce('greetings', 'hello from Python'); p.flush()\"\n\n"
         );
         text
+    }
+
+    fn data(&self) -> String {
+        let list = |dirs: &[PathBuf]| {
+            let dirs = dirs.iter().map(|dir| dir.display().to_string());
+            dirs.collect::<Vec<_>>().join(", ")
+        };
+        let data = list(&self.log_dirs);
+        match self.unusable_log_dirs.is_empty() {
+            true => data,
+            false => format!("{data}, without {}", list(&self.unusable_log_dirs)),
+        }
     }
 }
 
@@ -92,7 +107,8 @@ mod tests {
             http: &[([127, 0, 0, 1], 9644).into()],
             node_id: 1,
             cluster_id: "5L6g3nShT-eMCtK--X86sw",
-            log_dirs: "./highwater-data".to_owned(),
+            log_dirs: vec!["./highwater-data".into(), "/disk2".into()],
+            unusable_log_dirs: vec!["/disk3".into()],
             took: Duration::from_millis(12),
         }
         .message();
@@ -100,6 +116,7 @@ mod tests {
         assert!(first.contains(
             "is ready on PLAINTEXT://127.0.0.1:9092, INSIDE://[::1]:9093 (12 ms; node 1, cluster"
         ));
+        assert!(first.ends_with(", data in ./highwater-data, /disk2, without /disk3)"));
         assert!(message.contains(
             "Console on http://127.0.0.1:9644/, metrics on http://127.0.0.1:9644/metrics\n"
         ));

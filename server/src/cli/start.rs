@@ -132,17 +132,16 @@ fn tell_ready(
     cluster_id: &str,
     took: Duration,
 ) {
-    let log_dirs: Vec<String> = config
-        .log_dirs
-        .iter()
-        .map(|dir| dir.display().to_string())
-        .collect();
+    let logs = running.broker().replicas.logs();
+    let used = logs.log_dirs().into_iter().map(|dir| dir.path);
+    let unusable = logs.unusable_dirs().iter().map(|dir| dir.path.clone());
     let message = Ready {
         listeners: running.listeners(),
         http: web.addresses(),
         node_id: config.node_id,
         cluster_id,
-        log_dirs: log_dirs.join(", "),
+        log_dirs: used.collect(),
+        unusable_log_dirs: unusable.collect(),
         took,
     }
     .message();

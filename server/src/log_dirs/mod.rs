@@ -187,7 +187,7 @@ pub fn open(
 fn look_at(dir: &Path) -> Result<Option<MetaProperties>, LogDirError> {
     fs::create_dir_all(dir).map_err(|source| unusable(dir, source))?;
     refuse_foreign_files(dir)?;
-    LogManager::check_writable(dir)?;
+    LogManager::check_usable(dir)?;
     Ok(MetaProperties::read(dir)?)
 }
 

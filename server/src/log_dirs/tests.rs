@@ -127,6 +127,12 @@ fn a_node_starts_without_a_directory_whose_disk_has_failed() {
     assert_eq!(dirs.directory_ids, ids[..1]);
     assert!(dirs.formatted.is_empty());
     drop(dirs);
+    // So is one of which not even the mark of the last stop can be read.
+    let third = folder.path().join("third");
+    std::fs::create_dir_all(third.join(".kafka_cleanshutdown")).expect("made");
+    let dirs = open_dirs(vec![first.clone(), third.clone()]).expect("the first is enough");
+    assert_eq!(unusable(&dirs), [third]);
+    drop(dirs);
     // The first one is needed.
     let error = open_dirs(vec![second.clone(), first.clone()]).expect_err("needed");
     assert!(error.to_string().contains("second"), "{error}");

@@ -3,11 +3,13 @@
 
 mod cleaner;
 mod contents;
+mod duplicates;
 mod log_dir;
 mod names;
 mod sweeps;
 mod unusable;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -170,7 +172,15 @@ impl LogManager {
 
     /// Opens every log in the directories, but not the metadata log, on a few threads. A log that cannot be
     /// opened is reported, and offline until the next start; the others are not affected.
-    pub fn load_logs(&self, config_of: &(dyn Fn(&str) -> LogConfig + Sync), now_ms: i64) {
+    ///
+    /// Gives the logs of partitions that are in use from another directory already: which one counts is for the caller
+    /// to [`settle`](LogManager::settle).
+    #[must_use = "another log may be the one that counts"]
+    pub fn load_logs(
+        &self,
+        config_of: &(dyn Fn(&str) -> LogConfig + Sync),
+        now_ms: i64,
+    ) -> Vec<Arc<Log>> {
         let found: Vec<_> = self
             .dirs
             .iter()
@@ -184,7 +194,7 @@ impl LogManager {
             for (_, (topic_partition, _)) in &found {
                 self.put_offline(topic_partition, error.clone());
             }
-            return;
+            return Vec::new();
         }
         let threads = (self.settings.recovery_threads_per_dir.max(1) * self.dirs.len())
             .min(found.len())
@@ -219,13 +229,16 @@ impl LogManager {
             })
         };
         let mut logs = self.logs.write();
+        let mut second = Vec::new();
         for (topic_partition, log) in opened {
-            if logs.contains_key(&topic_partition) {
-                tracing::error!(%topic_partition, dir = %log.dir().display(), "found a second directory of a partition, ignoring it");
-                continue;
+            match logs.entry(topic_partition) {
+                Entry::Occupied(_) => second.push(log),
+                Entry::Vacant(free) => {
+                    free.insert(log);
+                }
             }
-            logs.insert(topic_partition, log);
         }
+        second
     }
 
     /// The partitions' directories in a log directory. What was deleted before is put on the list to be removed.

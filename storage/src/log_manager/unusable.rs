@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{LogManager, log_dir};
+use crate::checkpoint::CleanShutdownMark;
 use crate::errors::StorageError;
 use crate::types::TopicPartition;
 
@@ -19,9 +20,10 @@ impl LogManager {
     /// Whether a log directory could be opened: without locking it.
     ///
     /// # Errors
-    /// When it cannot be written to.
-    pub fn check_writable(log_dir: &Path) -> Result<(), StorageError> {
-        log_dir::open_lock_file(log_dir).map(drop)
+    /// When it cannot be written to, or what the last stop left cannot be read.
+    pub fn check_usable(log_dir: &Path) -> Result<(), StorageError> {
+        log_dir::open_lock_file(log_dir)?;
+        CleanShutdownMark::read(log_dir).map(drop)
     }
 
     /// Takes note of directories that belong to the broker and could not be used.
@@ -36,14 +38,18 @@ impl LogManager {
         &self.unusable
     }
 
+    /// Whether a log of the partition is in one of the directories, open or not.
+    pub fn lies_here(&self, topic_partition: &TopicPartition) -> bool {
+        let name = topic_partition.to_string();
+        self.find(topic_partition).is_some()
+            || (self.dirs.iter()).any(|log_dir| log_dir.path().join(&name).is_dir())
+    }
+
     /// Why a log of the partition must not be made: it may lie in a directory that cannot be used. `None` when it is in
     /// one of the others, or all can be used.
     pub fn may_be_unusable(&self, topic_partition: &TopicPartition) -> Option<StorageError> {
         let unusable = self.unusable.first()?;
-        let name = topic_partition.to_string();
-        let is_here = self.find(topic_partition).is_some()
-            || (self.dirs.iter()).any(|log_dir| log_dir.path().join(&name).is_dir());
-        (!is_here).then(|| StorageError::Offline {
+        (!self.lies_here(topic_partition)).then(|| StorageError::Offline {
             topic_partition: topic_partition.clone(),
             reason: format!(
                 "{} could not be used at start: {}",

@@ -149,6 +149,15 @@ fn an_unclean_restart_leaves_the_eligible_replicas_and_a_clean_one_does_not() {
     );
     assert_eq!(state(&wrong), (vec![], vec![1, 3], vec![1], -1, 1, 4));
     assert_invariants(&wrong);
+    // Ended cleanly, but what lay in a directory that is gone is lost.
+    let moved = super::super::registration::BrokerRegistrationRequest {
+        incarnation_id: Uuid::from_u128(500_000),
+        log_dirs: vec![Uuid::from_u128(5001)],
+        previous_broker_epoch: Some(epoch),
+        ..super::registration::request(2)
+    };
+    let (records, _) = register_broker(&image, &RULES, &idle(&image), moved, 0).expect("registers");
+    assert_eq!(state(&apply(&image, &records)), state(&wrong));
 }
 
 #[test]

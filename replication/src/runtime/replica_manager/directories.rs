@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
-use highwater_storage::{StorageError, TopicPartition};
+use highwater_storage::{BrokerId, StorageError, TopicId, TopicPartition};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -99,17 +99,36 @@ impl ReplicaManager {
     }
 
     /// Why no log may be made for the replica of `partition`: the metadata name a directory that is none of those in use,
-    /// and one could not be used at start. An empty log in another one would pass for all that was promised.
-    pub(super) fn lies_in_unusable_directory(
+    /// and either one could not be used at start, or nobody else has all that is committed. An empty log in another
+    /// directory would pass for all that was promised. What nobody else has is not given up for an empty directory,
+    /// which may be one whose disk is not mounted.
+    pub(super) fn must_not_be_made_anew(
         &self,
         topic_partition: &TopicPartition,
         partition: &PartitionImage,
     ) -> Option<StorageError> {
-        let reason = self.logs.may_be_unusable(topic_partition)?;
         let known = partition.directory_of(self.local_broker());
         let ids = self.directory_ids.get();
         let is_in_use = ids.is_some_and(|ids| ids.values().any(|id| *id == known));
-        (!is_in_use && !is_unassigned(known)).then_some(reason)
+        if is_in_use || is_unassigned(known) {
+            return None;
+        }
+        if let Some(reason) = self.logs.may_be_unusable(topic_partition) {
+            return Some(reason);
+        }
+        let is_needed = ids.is_some()
+            && has_alone_what_is_committed(partition, self.local_broker())
+            && !self.logs.lies_here(topic_partition);
+        let place = match known {
+            LOST_DIRECTORY => "a log directory that had failed".to_owned(),
+            id => format!("the log directory with the id {}", TopicId(id)),
+        };
+        is_needed.then(|| StorageError::Offline {
+            topic_partition: topic_partition.clone(),
+            reason: format!(
+                "it lay in {place}, which is not there, and no other replica has all records"
+            ),
+        })
     }
 
     /// Takes notice of disks that were full and have space again. To be called from time to time.
@@ -183,4 +202,17 @@ impl ReplicaManager {
         partition.resign();
         self.context.on_places_changed();
     }
+}
+
+/// Whether no replica but that on `broker` is known to have every committed record.
+fn has_alone_what_is_committed(partition: &PartitionImage, broker: BrokerId) -> bool {
+    let mut holders: Vec<BrokerId> = [&partition.isr, &partition.eligible_leader_replicas]
+        .into_iter()
+        .flatten()
+        .copied()
+        .collect();
+    if holders.is_empty() {
+        holders.clone_from(&partition.last_known_elr);
+    }
+    !holders.is_empty() && holders.iter().all(|id| *id == broker)
 }

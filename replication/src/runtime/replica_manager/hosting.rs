@@ -31,6 +31,29 @@ impl ReplicaManager {
         assigned.is_some_and(|topic| log.topic_id().is_none_or(|id| id == topic.id))
     }
 
+    /// A partition has logs in two directories: a disk is back that was away when the replica, or the topic, was made
+    /// anew. The one that the metadata mean counts.
+    pub(super) fn settle(&self, image: &ClusterImage, second: &Arc<Log>) {
+        let topic_partition = second.topic_partition();
+        let topic = image.topic(&topic_partition.topic);
+        let partition = topic.and_then(|topic| topic.partition(topic_partition.partition));
+        let known = partition.map(|partition| partition.directory_of(self.local_broker()));
+        let ids = self.directory_ids.get();
+        let claim = |log: &Log| {
+            let is_topic = topic.is_some_and(|topic| log.topic_id() == Some(topic.id));
+            let directory = ids.and_then(|ids| ids.get(&log.log_dir()));
+            let is_place = directory.is_some() && directory == known.as_ref();
+            (is_topic, is_place, log.log_end_offset())
+        };
+        let in_use = self.logs.get(topic_partition);
+        let second_counts = in_use.as_ref().is_none_or(|log| claim(second) > claim(log));
+        let dirs = [in_use.map(|log| log.dir()), Some(second.dir())];
+        tracing::error!(%topic_partition, ?dirs, second_counts, "found two directories of a partition, setting one aside");
+        if let Err(error) = self.logs.settle(second, second_counts) {
+            tracing::error!(%topic_partition, %error, "cannot set a log aside");
+        }
+    }
+
     /// The topic is gone, and with it our replicas.
     pub(super) fn delete_topic(&self, topic: &TopicImage, now_ms: i64) {
         let gone = self.hosted.write().remove(&topic.name, topic.id);
@@ -152,7 +175,7 @@ impl ReplicaManager {
             partition: index,
         };
         if let Some(image) = topic.partition(index)
-            && let Some(error) = self.lies_in_unusable_directory(&topic_partition, image)
+            && let Some(error) = self.must_not_be_made_anew(&topic_partition, image)
         {
             return Err(error.into());
         }

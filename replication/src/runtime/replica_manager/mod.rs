@@ -63,7 +63,9 @@ impl ReplicaManager {
         let _changes = self.changes.lock();
         self.context.set_image(Arc::clone(image));
         let config_of = |topic: &str| self.topic_settings(image, topic).log;
-        self.logs.load_logs(&config_of, now_ms);
+        for second in self.logs.load_logs(&config_of, now_ms) {
+            self.settle(image, &second);
+        }
         for log in self.logs.logs() {
             let topic_partition = log.topic_partition();
             if !self.belongs_here(image, &log) {

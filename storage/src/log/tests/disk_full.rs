@@ -104,7 +104,8 @@ fn a_full_disk_refuses_appends_and_nothing_else() {
     log.close_files_for_test();
     drop((log, logs));
     let logs = disk.logs();
-    logs.load_logs(&|_| config.clone(), NOW_MS);
+    let second = logs.load_logs(&|_| config.clone(), NOW_MS);
+    assert!(second.is_empty(), "{second:?}");
     assert!(
         logs.offline_partitions().is_empty(),
         "{:?}",

@@ -1,7 +1,7 @@
 //! A broker from its start to its end.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
@@ -228,17 +228,24 @@ fn records_without_the_metadata_log_are_refused_and_left_as_they_are() {
 }
 
 #[test]
-fn metrics_and_health_are_served_when_asked_for() {
+fn console_metrics_and_health_are_served_when_asked_for() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut running = Running::start(start_in(dir.path(), &["http.listeners=127.0.0.1:0"]));
     let line = running.line();
-    let http = line
-        .trim()
-        .trim_start_matches("Metrics on http://")
-        .trim_end_matches("/metrics");
+    let (_, http) = line.trim().rsplit_once("http://").expect("an address");
+    let http = http.trim_end_matches("/metrics");
+    assert!(
+        line.starts_with(&format!("Console on http://{http}/, metrics on ")),
+        "{line}"
+    );
     assert_eq!(api_versions(&running.address("PLAINTEXT://")), (7, 0));
     assert!(get(http, "/health").starts_with("HTTP/1.1 200 "));
     assert!(get(http, "/ready").starts_with("HTTP/1.1 200 "));
+    let console = get(http, "/");
+    assert!(
+        console.starts_with("HTTP/1.1 200 ") && console.ends_with("</html>\n"),
+        "{console}"
+    );
     let metrics = get(http, "/metrics");
     for line in [
         "kafka_network_requestmetrics_requests_total{request=\"ApiVersions\"} 1",
@@ -252,6 +259,18 @@ fn metrics_and_health_are_served_when_asked_for() {
             "{line} is missing: {metrics}"
         );
     }
+    // It asks the broker over the wire, so that the counts above come first.
+    let mut watcher = TcpStream::connect(http).expect("connected");
+    watcher
+        .write_all(b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
+        .expect("sent");
+    let mut events = BufReader::new(watcher).lines().map_while(Result::ok);
+    let first = events.find(|line| line.starts_with("data: "));
+    let first = first.expect("an event");
+    assert!(
+        first.contains(r#""broker/00000001""#) && first.contains(r#""state":"active""#),
+        "{first}"
+    );
 }
 
 #[test]

@@ -7,6 +7,10 @@ use crate::record_batch::{BatchHeader, Batches};
 
 use super::{IndexBuilder, READ_AHEAD_BYTES, Segment};
 
+/// A walk that has not found its batch in this many bytes has no index entry to go by: from there on the file is read
+/// ahead.
+const NEAR_BYTES: usize = 128 << 10;
+
 /// A batch that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
@@ -78,10 +82,13 @@ impl Segment {
         is_it: impl Fn(&BatchHeader) -> bool,
     ) -> Result<Option<Found>, ReadError> {
         let mut batches = Batches::new(map.get(start as usize..end as usize));
-        let mut asked_for = start as usize;
+        // Behind an index entry the batch is near, and asking costs more than finding it.
+        let mut asked_for = start as usize + NEAR_BYTES;
         loop {
             let position = start + batches.position() as u32;
-            if asked_for < end as usize && asked_for <= position as usize + READ_AHEAD_BYTES / 2 {
+            let is_far = position as usize >= start as usize + NEAR_BYTES;
+            let is_due = asked_for <= position as usize + READ_AHEAD_BYTES / 2;
+            if is_far && is_due && asked_for < end as usize {
                 let from = asked_for.max(position as usize);
                 asked_for = from.saturating_add(READ_AHEAD_BYTES).min(end as usize);
                 will_need(map.get(from..asked_for));

@@ -1,6 +1,6 @@
 //! Several nodes of either implementation, and what becomes of them and their records when some fail.
 //!
-//! `BROKER=highwater|kafka|both` selects. One cluster runs at a time.
+//! `BROKER=highwater|kafka|both` selects. One cluster of each runs at a time.
 
 mod acks_table;
 mod controller_requests;

@@ -26,7 +26,10 @@ def say(text=""):
 def docker(*arguments):
     """Runs docker, shows how, and gives its output."""
     say("  $ docker " + " ".join(arguments))
-    done = subprocess.run(["docker", *arguments], cwd=FOLDER, capture_output=True, text=True)
+    try:
+        done = subprocess.run(["docker", *arguments], cwd=FOLDER, capture_output=True, text=True)
+    except FileNotFoundError:
+        sys.exit("docker is not installed")
     if done.returncode != 0:
         sys.exit(f"docker failed: {done.stdout}{done.stderr}".strip())
     return done.stdout

@@ -41,7 +41,10 @@ while offset + 1 < end:
 fn our_demonstrations_show_what_they_say_and_leave_nothing() {
     let Some(docker) = docker() else { return };
     let _ports = docker.ports();
-    on_three_brokers(docker, |python| our_demonstrations(docker, python));
+    on_three_brokers(docker, |project, python| {
+        by_hand(project);
+        our_demonstrations(docker, python);
+    });
 }
 
 #[test]
@@ -53,7 +56,7 @@ fn the_programs_of_the_texts_run_as_they_stand() {
     let Some(docker) = second_docker() else {
         return;
     };
-    on_three_brokers(docker, |python| {
+    on_three_brokers(docker, |_, python| {
         let programs = Programs {
             docker,
             python,
@@ -66,14 +69,77 @@ fn the_programs_of_the_texts_run_as_they_stand() {
 }
 
 /// Starts the cluster, calls `body` with a Python that has confluent-kafka, and removes the cluster.
-fn on_three_brokers(docker: &'static Docker, body: impl FnOnce(&Path)) {
+fn on_three_brokers(docker: &'static Docker, body: impl FnOnce(&Project, &Path)) {
     let project = Project::up(docker, "compose.yaml");
     for node in NODES {
         docker.until_healthy(node);
     }
     let python = Client::ConfluentKafka.command().unwrap();
-    body(Path::new(python.get_program()));
+    body(&project, Path::new(python.get_program()));
+    project.compose(&["stop", "--timeout", "60"]).unwrap();
+    for node in NODES {
+        let state = docker.inspect(node)["State"].take();
+        assert_eq!(state["ExitCode"], 0, "{node}: {state}");
+    }
     project.down();
+}
+
+/// What README.md tells one to type: a broker stops, and Kafka's tools tell what that means for the partitions.
+fn by_hand(project: &Project) {
+    let topics = |service: &str, arguments: &str| {
+        let tool = "kafka-topics.sh --bootstrap-server";
+        let command = format!("exec -T {service} {tool} {service}:19092 {arguments}");
+        let command: Vec<&str> = command.split(' ').collect();
+        project.compose(&command).unwrap()
+    };
+    topics(
+        "kafka1",
+        "--create --topic orders --partitions 3 --replication-factor 3",
+    );
+    let described = topics("kafka1", "--describe --topic orders");
+    assert!(described.contains("min.insync.replicas=2"), "{described}");
+    // Partitions by leader, with the number of in-sync replicas of each.
+    let leaders = |described: &str| {
+        let line =
+            Regex::new(r"Partition: [0-9]\tLeader: ([0-9])\tReplicas: [0-9,]+\tIsr: ([0-9,]+)")
+                .unwrap();
+        let mut found: Vec<(u32, usize)> = line
+            .captures_iter(described)
+            .map(|found| (found[1].parse().unwrap(), found[2].split(',').count()))
+            .collect();
+        found.sort_unstable();
+        found
+    };
+    assert_eq!(leaders(&described), [(1, 3), (2, 3), (3, 3)], "{described}");
+    for list in ["under-replicated", "at-min-isr", "unavailable"] {
+        let listed = topics("kafka1", &format!("--describe --{list}-partitions"));
+        assert_eq!(listed.trim(), "", "{list}");
+    }
+
+    project.compose(&["stop", "kafka1"]).unwrap();
+    let described = topics("kafka2", "--describe --topic orders");
+    let found = leaders(&described);
+    assert_eq!(found.len(), 3, "{described}");
+    assert!(
+        found.iter().all(|&(leader, isr)| leader != 1 && isr == 2),
+        "{described}"
+    );
+    for list in ["under-replicated", "at-min-isr"] {
+        let listed = topics("kafka2", &format!("--describe --{list}-partitions"));
+        assert_eq!(
+            listed.matches("Topic: orders").count(),
+            3,
+            "{list}: {listed}"
+        );
+    }
+    let unavailable = topics("kafka2", "--describe --unavailable-partitions");
+    assert_eq!(unavailable.trim(), "");
+
+    project.compose(&["start", "kafka1"]).unwrap();
+    eventually(LIMIT, "all replicas are in sync", || {
+        let listed = topics("kafka2", "--describe --under-replicated-partitions");
+        listed.trim().is_empty().then_some(())
+    });
 }
 
 /// Each ends with another exit code than 0 if it shows something else than it should.

@@ -99,6 +99,44 @@ fn the_environment_wins_over_a_mounted_file() {
     }
 }
 
+/// As the documentation of Apache Kafka's image starts a node that is broker and controller.
+#[test]
+fn the_variables_of_apache_kafkas_image_start_a_node() {
+    let Some(docker) = docker() else { return };
+    let mut arguments = Vec::new();
+    for variable in [
+        "KAFKA_NODE_ID=4",
+        "KAFKA_PROCESS_ROLES=broker,controller",
+        "KAFKA_LISTENERS=PLAINTEXT://:19092,OUTSIDE://:9092,CONTROLLER://:9093",
+        "KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://localhost:19092,OUTSIDE://localhost:9092",
+        "KAFKA_INTER_BROKER_LISTENER_NAME=PLAINTEXT",
+        "KAFKA_CONTROLLER_LISTENER_NAMES=CONTROLLER",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,OUTSIDE:PLAINTEXT",
+        "KAFKA_CONTROLLER_QUORUM_VOTERS=4@localhost:9093",
+        "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR=1",
+        "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR=1",
+        "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR=1",
+        "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS=0",
+        "KAFKA_NUM_PARTITIONS=3",
+        "KAFKA_HEAP_OPTS=-Xmx1g",
+        "CLUSTER_ID=Highwater-in-compose-w",
+    ] {
+        arguments.extend(["-e", variable]);
+    }
+    arguments.push(MINIMAL);
+    let container = Container::start(docker, "of-variables", &arguments);
+    docker.until_healthy(container.name);
+    let log = docker.logs(container.name);
+    let out = String::from_utf8(log.stdout).unwrap();
+    let expected =
+        "is ready on PLAINTEXT://localhost:19092, OUTSIDE://localhost:9092, CONTROLLER://";
+    assert!(out.contains(expected), "{out}");
+    let expected = "; node 4, cluster Highwater-in-compose-w, data in /var/lib/highwater)";
+    assert!(out.contains(expected), "{out}");
+    let log = String::from_utf8(log.stderr).unwrap();
+    assert!(!log.contains(" WARN "), "{log}");
+}
+
 #[test]
 fn the_health_check_fails_where_nothing_answers() {
     let Some(docker) = docker() else { return };

@@ -3,7 +3,7 @@
 use compat_tests::cluster::for_each_shared_cluster;
 use compat_tests::{java_tools, own_tools};
 
-use super::frame::{both, both_plain, create_both, ours};
+use super::frame::{both, both_plain, create_both, file_of, ours, path};
 
 const LINES: &[u8] = "h1:v1,h2:NULL\tk1\tvalue one\nNULL\tk2\tNULL\nh:\tNULL\té\"q\\ \n".as_bytes();
 const PARSED: &[&str] = &[
@@ -37,6 +37,8 @@ fn lines_become_records_alike() {
             &["--compression-codec"],
             &["--compression-codec", "zstd"],
             &["--request-required-acks", "1", "--batch-size", "1"],
+            &["--request-required-acks", "0"],
+            &["--command-property", "acks=0", "--sync"],
         ] {
             let args = [&to[..], PARSED, options].concat();
             both_plain("console-producer", &args, LINES).same();
@@ -44,12 +46,12 @@ fn lines_become_records_alike() {
         // What each has written, read by each.
         for topic in ["con-viajava", "con-viaours"] {
             let read = [
-                &["--topic", topic, "--from-beginning", "--max-messages", "15"],
+                &["--topic", topic, "--from-beginning", "--max-messages", "21"],
                 EVERYTHING,
             ]
             .concat();
             let printed = both(cluster, "console-consumer", &read).same_lines();
-            assert_eq!(printed.len(), 15, "{printed:?}");
+            assert_eq!(printed.len(), 21, "{printed:?}");
         }
         let read = |topic: &str, partition: &str| {
             let args = [
@@ -75,6 +77,11 @@ fn lines_become_records_alike() {
                 keyed(partition, "con-viajava"),
                 keyed(partition, "con-viaours")
             );
+        }
+        let explicit = ["--command-property", "enable.idempotence=true"];
+        for acks in ["0", "1"] {
+            let args = [&to[..], &explicit, &["--request-required-acks", acks]].concat();
+            both_plain("console-producer", &args, b"").refused();
         }
         for args in [
             &["--reader-property", "parse.key=true"][..],
@@ -246,5 +253,35 @@ fn committed_offsets_are_printed_alike() {
                 assert!(printed.contains("\"offset\":0"), "{printed}");
             }
         }
+    });
+}
+
+/// A line that is too large is told and left out; what comes before and after it is stored.
+#[test]
+fn odd_lines_become_records_alike() {
+    for_each_shared_cluster(|cluster| {
+        create_both(cluster, "con-odd-@", &[&[1]]);
+        let bootstrap = cluster.bootstrap();
+        let to = ["--bootstrap-server", &bootstrap, "--topic", "con-odd-@"];
+        let large = "x".repeat(2_000_000);
+        let lines = format!("before\n{large}\n\r\nafter\r\n\n no end").into_bytes();
+        let lines = [&lines[..], b"\xff\xfe\0"].concat();
+        both_plain("console-producer", &to, &lines).same();
+        let args = [&to[..], &["--sync"]].concat();
+        both_plain("console-producer", &args, &lines).refused_with("The message is 2000088 bytes");
+        // A file may be meant for another client too.
+        let file = file_of("no.such.property=1\nmax.poll.records=5\n");
+        let args = [&to[..], &["--command-config", path(&file)]].concat();
+        both_plain("console-producer", &args, b"known\n").same();
+        // What cannot be sent is told, and no failure unless each record is waited for.
+        let wrong = ["--bootstrap-server", &bootstrap, "--topic", "con-\u{f6}dd"];
+        both_plain("console-producer", &wrong, b"1\n2\n").same();
+        let args = [&wrong[..], &["--sync"]].concat();
+        both_plain("console-producer", &args, b"1\n2\n").refused_with("InvalidTopicException");
+        let args = ["--topic", "con-odd-@", "--from-beginning"];
+        let args = [&args[..], &["--timeout-ms", "3000"]].concat();
+        let printed = both(cluster, "console-consumer", &args).same();
+        let after = "after\n\n no end\u{fffd}\u{fffd}\0\n";
+        assert_eq!(printed, format!("before\n\n{after}before\nknown\n"));
     });
 }

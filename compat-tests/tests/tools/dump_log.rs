@@ -177,4 +177,15 @@ fn what_cannot_be_dumped_is_refused() {
         "com.example.Mine",
     ];
     both_plain("dump-log", &args, b"").refused_with("com.example.Mine");
+    for (name, length) in [
+        ("00000000000000000000.log", 0),
+        ("00000000000000000000.index", 0),
+        ("none", 9),
+    ] {
+        let file = folder.path().join(name);
+        fs::write(&file, vec![0; length]).unwrap();
+        both_plain("dump-log", &["--files", file.to_str().unwrap()], b"").same();
+    }
+    fs::write(missing, [0; 99]).unwrap();
+    both_plain("dump-log", &["--files", missing], b"").refused_with("Found record size 0 smaller");
 }

@@ -17,7 +17,7 @@ fn run(tool: &str, args: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn an_unknown_option_ends_with_1() {
+fn an_unknown_option_ends_with_1_and_help_and_version_with_0() {
     for tool in [
         "topics",
         "configs",
@@ -43,6 +43,14 @@ fn an_unknown_option_ends_with_1() {
         assert!(out.contains("Usage: "), "{tool}: {out}");
         let (status, _, err) = run(tool, &[]);
         assert_eq!(status, 1, "{tool}: {err}");
+        let (status, out, err) = run(tool, &["--version"]);
+        assert_eq!((status, err.as_str()), (0, ""), "{tool}: {out}");
+        assert!(
+            out.trim_end()
+                .split('.')
+                .all(|part| part.parse::<u32>().is_ok()),
+            "{tool}: {out}"
+        );
     }
 }
 

@@ -27,6 +27,8 @@ fn what_is_measured_is_printed_alike() {
         ]
         .concat();
         produce(&warm).same_after(without_numbers);
+        let unanswered = [size, &["--command-property", "acks=0"]].concat();
+        produce(&unanswered).same_after(counted);
         let file = file_of("a\nbb\nccc\n");
         let lines = ["--num-records", "100", "--payload-file", path(&file)];
         let keys = ["--record-key-range", "5", "--key-distribution", "range"];

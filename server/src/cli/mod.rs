@@ -109,6 +109,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             let _ = error.print();
             return ExitCode::from(FAILURE);
         }
+        // The version alone, as Kafka's tools print it.
+        Err(error) if is_tool && error.kind() == ErrorKind::DisplayVersion => {
+            return print(concat!(env!("CARGO_PKG_VERSION"), "\n"));
+        }
         Err(error) => error.exit(),
     };
     match command {

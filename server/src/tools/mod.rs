@@ -255,10 +255,13 @@ pub(crate) fn named_by_program(program: &OsStr) -> Option<OsString> {
     Tool::has_subcommand(name).then(|| OsString::from(name))
 }
 
-/// Makes the options of the tools take what Kafka's take: a value may begin with a dash (`--time -1`).
+/// Makes the options of the tools take what Kafka's take: a value may begin with a dash (`--time -1`), and there is
+/// `--version`.
 pub(crate) fn with_kafka_values(command: clap::Command) -> clap::Command {
     command.mut_subcommands(|command| match is_tool(OsStr::new(command.get_name())) {
-        true => take_hyphen_values(command).arg_required_else_help(true),
+        true => take_hyphen_values(command)
+            .version(env!("CARGO_PKG_VERSION"))
+            .arg_required_else_help(true),
         false => command,
     })
 }

@@ -10,6 +10,7 @@ mod connection;
 mod error;
 mod peer;
 mod request;
+mod state;
 mod versions;
 
 #[cfg(test)]

@@ -94,6 +94,32 @@ impl Client {
         Ok((version, frame))
     }
 
+    /// Sends a request that the node never answers: Produce with `acks=0`. `make` gets the highest version within
+    /// `versions` that the node serves. Ends when the operating system has taken its last byte.
+    ///
+    /// Dropping the future does not take the request back.
+    ///
+    /// # Errors
+    /// When the node cannot be reached, does not serve the API, or the connection ends before all is written. One
+    /// attempt to connect is made.
+    pub async fn send_unanswered_within<R: Request>(
+        &self,
+        versions: RangeInclusive<i16>,
+        make: impl FnOnce(i16) -> R,
+    ) -> Result<(), ClientError> {
+        let negotiated = self.negotiated().await?;
+        let version = self.version::<R>(&negotiated, versions)?;
+        let connection = &negotiated.connection;
+        connection.send_unanswered(&make(version), version).await
+    }
+
+    /// Whether there was a connection that has ended since, and none was made after it. A node that was sent what it
+    /// does not answer says in this way that it could not do it.
+    pub fn has_lost_connection(&self) -> bool {
+        let current = self.current.load_full();
+        current.is_some_and(|negotiated| negotiated.connection.is_closed())
+    }
+
     fn version<R: Request>(
         &self,
         negotiated: &Negotiated,

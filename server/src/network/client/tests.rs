@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use kafka_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
+use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::{
     ApiKey, BrokerHeartbeatRequest, BrokerHeartbeatResponse, FetchRequest, FetchResponse,
+    ProduceRequest,
 };
 use kafka_protocol::protocol::StrBytes;
 use tokio::io::AsyncReadExt;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::fake_node::{FakeNode, Received, api_versions};
@@ -354,4 +356,152 @@ async fn the_client_says_who_it_is() {
     // Behind the fixed part of the header: its length, then the name.
     assert_eq!(&frame[8..18], b"\x00\x08broker-7");
     calling.abort();
+}
+
+/// A node that answers no Fetch: it notes `max_wait_ms`, and closes the connection where that is negative.
+async fn listening_node(heard: Arc<parking_lot::Mutex<Vec<i32>>>) -> FakeNode {
+    node(move |received| {
+        if !received.is(ApiKey::Fetch) {
+            return received.answer(&numbered(received));
+        }
+        let number = received.body::<FetchRequest>().max_wait_ms;
+        heard.lock().push(number);
+        (number >= 0).then(Vec::new)
+    })
+    .await
+}
+
+fn fetch(number: i32) -> FetchRequest {
+    FetchRequest::default().with_max_wait_ms(number)
+}
+
+#[tokio::test]
+async fn what_is_not_answered_ends_when_it_is_written_and_the_responses_of_others_come() {
+    let heard = Arc::default();
+    let node = listening_node(Arc::clone(&heard)).await;
+    let client = client(&node);
+    for number in 0..200 {
+        let sent = client
+            .send_unanswered_within(4..=16, |_| fetch(number))
+            .await;
+        sent.unwrap();
+        assert_eq!(client.in_flight(), 0);
+    }
+    let heartbeat = BrokerHeartbeatRequest::default();
+    let (sent, answered) = tokio::join!(
+        client.send_unanswered_within(4..=16, |_| fetch(200)),
+        client.call(&heartbeat),
+    );
+    sent.unwrap();
+    assert_eq!(
+        answered.unwrap().throttle_time_ms,
+        1,
+        "the second that is answered"
+    );
+    assert_eq!(*heard.lock(), (0..=200).collect::<Vec<_>>());
+    assert!(!client.has_lost_connection());
+}
+
+#[tokio::test]
+async fn a_node_that_closes_after_what_it_does_not_answer_is_seen_and_connected_to_again() {
+    let heard = Arc::default();
+    let node = listening_node(Arc::clone(&heard)).await;
+    let client = client(&node);
+    let send = async |number| {
+        client
+            .send_unanswered_within(4..=16, |_| fetch(number))
+            .await
+    };
+    assert!(!client.has_lost_connection(), "there was none");
+    send(-1).await.unwrap();
+    while !client.has_lost_connection() {
+        tokio::task::yield_now().await;
+    }
+    send(1).await.unwrap();
+    assert!(!client.has_lost_connection());
+    client
+        .call(&BrokerHeartbeatRequest::default())
+        .await
+        .unwrap();
+    assert_eq!(*heard.lock(), [-1, 1]);
+}
+
+#[tokio::test]
+async fn what_the_node_does_not_read_is_not_written() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connecting = TcpStream::connect(("127.0.0.1", port));
+    let (stream, accepted) = tokio::join!(connecting, listener.accept());
+    let config = Arc::new(ClientConfig {
+        request_timeout: Duration::from_millis(200),
+        ..config()
+    });
+    let connection = Arc::new(Connection::new(stream.unwrap(), "node".into(), config));
+    let records = Bytes::from(vec![7; 64 << 20]);
+    let produce = {
+        let data = PartitionProduceData::default().with_records(Some(records));
+        let topic = TopicProduceData::default().with_partition_data(vec![data]);
+        ProduceRequest::default().with_topic_data(vec![topic])
+    };
+    let small = ProduceRequest::default();
+    let heartbeat = BrokerHeartbeatRequest::default();
+    let (first, second, third) = tokio::join!(
+        connection.send_unanswered(&produce, 9),
+        connection.send_unanswered(&small, 9),
+        connection.call(&heartbeat, 0),
+    );
+    assert!(
+        matches!(first, Err(ClientError::TimedOut { .. })),
+        "{first:?}"
+    );
+    for error in [second.unwrap_err(), third.unwrap_err()] {
+        assert!(error.is_retriable(), "{error}");
+    }
+    assert!(connection.is_closed());
+    let closed = connection.send_unanswered(&small, 9).await;
+    assert!(
+        matches!(closed, Err(ClientError::Closed { .. })),
+        "{closed:?}"
+    );
+    drop(accepted);
+}
+
+/// Everybody's frames are written, whoever the socket wakes, and when one of them has given up.
+#[tokio::test]
+async fn a_full_socket_is_written_on_for_all_who_wait() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connecting = TcpStream::connect(("127.0.0.1", port));
+    let (stream, accepted) = tokio::join!(connecting, listener.accept());
+    let connection = Arc::new(Connection::new(
+        stream.unwrap(),
+        "node".into(),
+        Arc::new(config()),
+    ));
+    let records = Bytes::from(vec![7; 16 << 20]);
+    let send = || {
+        let data = PartitionProduceData::default().with_records(Some(records.clone()));
+        let topic = TopicProduceData::default().with_partition_data(vec![data]);
+        let produce = ProduceRequest::default().with_topic_data(vec![topic]);
+        let connection = Arc::clone(&connection);
+        tokio::spawn(async move { connection.send_unanswered(&produce, 9).await })
+    };
+    let (first, second, third) = (send(), send(), send());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    third.abort();
+    assert!(third.await.unwrap_err().is_cancelled());
+    let (mut node, _) = accepted.unwrap();
+    let reading = tokio::spawn(async move {
+        let mut bytes = 0;
+        let mut buffer = vec![0; 1 << 20];
+        while let Ok(read @ 1..) = node.read(&mut buffer).await {
+            bytes += read;
+        }
+        bytes
+    });
+    first.await.unwrap().unwrap();
+    second.await.unwrap().unwrap();
+    connection.close("enough");
+    let read = reading.await.unwrap();
+    assert!((32 << 20..49 << 20).contains(&read), "{read}");
 }

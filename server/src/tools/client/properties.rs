@@ -9,6 +9,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::KafkaError;
 use crate::config::parse_properties;
 use crate::network::client::{Backoff, ClientConfig};
+use crate::tools::ToolError;
 
 /// Properties of a client as its file and options give them, later ones over earlier ones.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +53,42 @@ impl ClientProperties {
     /// The names of all properties that are set.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|(key, _)| key.as_str())
+    }
+
+    /// Refuses what a client of Kafka knows and this one does not, rather than to do without it. A property that no such
+    /// client knows has no effect, and stderr says so, as Kafka's log does: a file may be meant for several clients.
+    /// `refused` are names, or what names begin with where it ends in a dot.
+    ///
+    /// # Errors
+    /// For the first property that is refused.
+    pub(crate) fn check_known(
+        &self,
+        client: &str,
+        known: &[&str],
+        refused: &[&str],
+    ) -> Result<(), KafkaError> {
+        let is_refused = |key: &str| {
+            let refused = refused.iter().chain(&["sasl.", "ssl."]);
+            refused.into_iter().any(|name| match name.ends_with('.') {
+                true => key.starts_with(name),
+                false => key == *name,
+            })
+        };
+        let mut unknown: Vec<&str> = self.keys().filter(|key| !known.contains(key)).collect();
+        unknown.sort_unstable();
+        unknown.dedup();
+        if let Some(key) = unknown.iter().find(|key| is_refused(key)) {
+            return Err(KafkaError::of_client(
+                "ConfigException",
+                format!("the {client} property {key} is not supported"),
+            ));
+        }
+        for key in unknown {
+            ToolError::warn(&format!(
+                "The {client} property {key} is not known and has no effect."
+            ));
+        }
+        Ok(())
     }
 
     /// A property that is a number.
@@ -161,6 +198,20 @@ mod tests {
         assert_eq!(key_value("a=b=c"), Ok(("a", "b=c")));
         assert_eq!(key_value("a="), Ok(("a", "")));
         assert!(key_value("a").is_err() && key_value("=b").is_err());
+    }
+
+    #[test]
+    fn what_kafkas_clients_know_is_refused_and_what_they_do_not_is_left() {
+        let check = |text: &str| {
+            load(text)
+                .expect("loads")
+                .check_known("x", &["a"], &["b", "c."])
+        };
+        assert_eq!(check("a=1\nfoo=2\nfoo=3\nbc=4\nc=5"), Ok(()));
+        for key in ["b", "c.d", "ssl.key.password", "sasl.mechanism"] {
+            let error = check(&format!("{key}=1")).expect_err(key);
+            assert!(error.message.contains(key), "{error}");
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(crate) struct ConsoleProducerArguments {
     #[arg(long, value_name = "MS")]
     timeout: Option<u64>,
 
-    /// Which replicas acknowledge: all, -1 or 1
+    /// Which replicas acknowledge: all or -1, 1, or 0 for none
     #[arg(long, value_name = "ACKS")]
     request_required_acks: Option<String>,
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::ToolError;
 use super::client::{Cluster, KafkaError};
-use super::producer::{Completion, Producer, ProducerConfig, Record};
+use super::producer::{Pending, Producer, ProducerConfig, Record};
 pub(crate) use arguments::ConsoleProducerArguments;
 use line_reader::LineReader;
 
@@ -30,11 +30,13 @@ pub(super) async fn run(
     out.flush()?;
     let config = ProducerConfig::of(&properties)?;
     let linger = config.linger;
-    let cluster = Cluster::new(&arguments.bootstrap_server, &properties, "console-producer")?;
+    let servers = arguments.bootstrap_server.as_str();
+    let connect = || Cluster::new(servers, &properties, "console-producer");
+    let cluster = connect()?;
     let mut producer: Option<Producer> = None;
     let mut lines = read_lines();
     let is_prompting = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let mut cluster = Some((cluster, config));
+    let mut cluster = Some(cluster);
     loop {
         if is_prompting {
             write!(out, ">")?;
@@ -43,20 +45,27 @@ pub(super) async fn run(
         let Some(line) = next_line(&mut lines, producer.as_mut(), linger).await? else {
             break;
         };
-        let record = reader.record(strip_end(&line)).map_err(ToolError::failed)?;
-        if let Some((cluster, config)) = cluster.take() {
-            // The topic is looked for with the first record, as in Kafka.
-            producer = Some(Producer::new(cluster, &arguments.topic, config).await?);
+        let record = Record {
+            timestamp: now_millis(),
+            ..reader.record(strip_end(&line)).map_err(ToolError::failed)?
+        };
+        if producer.is_none() {
+            // The topic is looked for with the first record, as in Kafka, and again with the next where that failed.
+            let cluster = match cluster.take() {
+                Some(cluster) => cluster,
+                None => connect()?,
+            };
+            match Producer::new(cluster, &arguments.topic, config.clone()).await {
+                Ok(made) => producer = Some(made),
+                Err(error) if arguments.sync => return Err(error.into()),
+                Err(error) => {
+                    let pending = Pending::of(&record, Instant::now());
+                    ToolError::warn(&given_up(&arguments.topic, &pending, &error));
+                }
+            }
         }
         if let Some(producer) = &mut producer {
-            let record = Record {
-                timestamp: now_millis(),
-                ..record
-            };
-            match producer.send(record).await {
-                Ok(()) => {}
-                Err(error) => return Err(error.into()),
-            }
+            producer.send(record).await?;
             if arguments.sync {
                 producer.flush().await?;
             }
@@ -133,21 +142,21 @@ fn tell(producer: &mut Producer, topic: &str, is_sync: bool) -> Result<(), ToolE
             if is_sync {
                 return Err(error.clone().into());
             }
-            ToolError::warn(&given_up(topic, &completion, error));
+            ToolError::warn(&given_up(topic, &completion.record, error));
         }
     }
     Ok(())
 }
 
-fn given_up(topic: &str, completion: &Completion, error: &KafkaError) -> String {
+fn given_up(topic: &str, record: &Pending, error: &KafkaError) -> String {
     let size = |bytes: i64| match bytes {
         0.. => format!("{bytes} bytes"),
         _ => "null".to_owned(),
     };
     format!(
         "Error when sending message to topic {topic} with key: {}, value: {} with error: {}",
-        size(completion.record.key_bytes),
-        size(completion.record.value_bytes),
+        size(record.key_bytes),
+        size(record.value_bytes),
         error.in_full()
     )
 }

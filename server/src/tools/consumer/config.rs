@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::tools::client::{ClientProperties, KafkaError};
 
-/// Properties that this consumer knows; another is refused, not ignored.
+/// Properties that this consumer knows.
 const KNOWN: &[&str] = &[
     "auto.commit.interval.ms",
     "auto.offset.reset",
@@ -29,6 +29,33 @@ const KNOWN: &[&str] = &[
     "security.protocol",
     "session.timeout.ms",
     "socket.connection.setup.timeout.ms",
+];
+
+/// Properties that Kafka's consumer knows besides; those that end in a dot are all that begin so.
+const REFUSED: &[&str] = &[
+    "allow.auto.create.topics",
+    "bootstrap.resolve.timeout.ms",
+    "check.crcs",
+    "client.dns.lookup",
+    "client.rack",
+    "config.providers",
+    "connections.max.idle.ms",
+    "enable.metrics.push",
+    "exclude.internal.topics",
+    "group.instance.id",
+    "group.remote.assignor",
+    "interceptor.classes",
+    "key.deserializer",
+    "max.poll.records",
+    "metadata.",
+    "metric.reporters",
+    "metrics.",
+    "partition.assignment.strategy",
+    "receive.buffer.bytes",
+    "security.providers",
+    "send.buffer.bytes",
+    "socket.connection.setup.timeout.max.ms",
+    "value.deserializer",
 ];
 
 /// Where reading begins when nothing else says so.
@@ -75,15 +102,9 @@ impl ConsumerConfig {
     /// Reads the properties; what is not set has Kafka's default.
     ///
     /// # Errors
-    /// For a property that is wrong or not known.
+    /// For a property that is wrong or not supported.
     pub(crate) fn of(properties: &ClientProperties) -> Result<Self, KafkaError> {
-        for key in properties.keys() {
-            if !KNOWN.contains(&key) {
-                return Err(wrong(format!(
-                    "the consumer property {key} is not supported"
-                )));
-            }
-        }
+        properties.check_known("consumer", KNOWN, REFUSED)?;
         let invalid = |key: &str, value: &str, allowed: &str| {
             wrong(format!(
                 "Invalid value {value} for configuration {key}: String must be one of: {allowed}"

@@ -144,15 +144,11 @@ fn dump(
         Some("timeindex") => index::dump_time_index(file, &name, checks, findings, out),
         Some("txnindex") => snapshot::dump_transaction_index(file, out),
         Some("snapshot") => snapshot::dump_producer_snapshot(file, out),
-        Some(_) => {
+        _ => {
             out.flush()?;
             ToolError::warn(&format!("Ignoring unknown file {}", file.display()));
             Ok(())
         }
-        None => Err(ToolError::failed(format!(
-            "{} has no suffix that tells what it is.",
-            file.display()
-        ))),
     }
 }
 

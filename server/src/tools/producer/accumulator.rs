@@ -36,6 +36,28 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Bytes of a batch that has nothing but this record, at most, as Kafka's producer reckons.
+    pub(crate) fn size_of_own_batch(&self) -> usize {
+        /// Header of a batch, and what a record has at most besides its key, value and headers.
+        const OVERHEAD: usize = 61 + 21;
+        /// A length in front of so many bytes.
+        fn prefixed(bytes: usize) -> usize {
+            // Zigzag doubles a length; a varint has 7 bits a byte.
+            let bits = usize::BITS - (2 * bytes).leading_zeros();
+            bytes + (bits.max(1) as usize).div_ceil(7)
+        }
+        let nullable =
+            |bytes: &Option<Bytes>| bytes.as_ref().map_or(1, |bytes| prefixed(bytes.len()));
+        let headers = self.headers.iter();
+        let headers: usize = headers
+            .map(|(key, value)| prefixed(key.len()) + nullable(value))
+            .sum();
+        let count = prefixed(self.headers.len()) - self.headers.len();
+        OVERHEAD + nullable(&self.key) + nullable(&self.value) + count + headers
+    }
+}
+
 /// What is remembered of a record until it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pending {
@@ -45,6 +67,18 @@ pub(crate) struct Pending {
     pub(crate) key_bytes: i64,
     /// Bytes of its value, -1 for null.
     pub(crate) value_bytes: i64,
+}
+
+impl Pending {
+    /// What is remembered of this record, which is handed over now.
+    pub(crate) fn of(record: &Record, now: Instant) -> Self {
+        let length = |bytes: &Option<Bytes>| bytes.as_ref().map_or(-1, |bytes| bytes.len() as i64);
+        Pending {
+            since: now,
+            key_bytes: length(&record.key),
+            value_bytes: length(&record.value),
+        }
+    }
 }
 
 /// A batch that is complete.
@@ -164,12 +198,7 @@ impl Accumulator {
             .collect();
         let (key, value) = (record.key.as_deref(), record.value.as_deref());
         builder.append_with_headers(record.timestamp, key, value, &headers);
-        let length = |bytes: Option<&[u8]>| bytes.map_or(-1, |bytes| bytes.len() as i64);
-        records.push(Pending {
-            since: now,
-            key_bytes: length(key),
-            value_bytes: length(value),
-        });
+        records.push(Pending::of(record, now));
         if is_full(builder.uncompressed_size_in_bytes()) || self.linger.is_zero() {
             queue.close();
         }
@@ -324,6 +353,17 @@ mod tests {
                 (*partition, header.base_sequence)
             })
             .collect()
+    }
+
+    #[test]
+    fn the_size_of_a_record_is_reckoned_as_kafka_does() {
+        assert_eq!(record(5_000_000).size_of_own_batch(), 5_000_088);
+        let with_headers = Record {
+            key: Some("k".into()),
+            headers: vec![("h".into(), None), ("i".into(), Some("v".into()))],
+            ..record(1)
+        };
+        assert_eq!(with_headers.size_of_own_batch(), 82 + 2 + 2 + 1 + 3 + 4);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use highwater_storage::record_batch::Compression;
 
 use crate::tools::client::{ClientProperties, KafkaError};
 
-/// Properties that this producer knows; another is refused, not ignored.
+/// Properties that this producer knows.
 const KNOWN: &[&str] = &[
     "acks",
     "batch.size",
@@ -31,10 +31,36 @@ const KNOWN: &[&str] = &[
     "socket.connection.setup.timeout.ms",
 ];
 
+/// Properties that Kafka's producer knows besides; those that end in a dot are all that begin so.
+const REFUSED: &[&str] = &[
+    "bootstrap.resolve.timeout.ms",
+    "buffer.memory.allocation.strategy",
+    "client.dns.lookup",
+    "client.rack",
+    "compression.",
+    "config.providers",
+    "connections.max.idle.ms",
+    "enable.metrics.push",
+    "interceptor.classes",
+    "key.serializer",
+    "metadata.",
+    "metric.reporters",
+    "metrics.",
+    "partitioner.",
+    "receive.buffer.bytes",
+    "security.providers",
+    "send.buffer.bytes",
+    "socket.connection.setup.timeout.max.ms",
+    "transaction.",
+    "transactional.id",
+    "value.serializer",
+];
+
 /// How a producer gathers and sends.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ProducerConfig {
-    /// How many replicas must have a batch before it is acknowledged: -1 for all in sync, or 1.
+    /// How many replicas must have a batch before it is acknowledged: -1 for all in sync, 1 for the
+    /// leader, 0 for none: then it is acknowledged as soon as it is written to the socket.
     pub(crate) acks: i16,
     /// Size at which a batch is sent, in bytes before compression.
     pub(crate) batch_size: usize,
@@ -66,23 +92,13 @@ impl ProducerConfig {
     /// Reads the properties; what is not set has Kafka's default.
     ///
     /// # Errors
-    /// For a property that is wrong or not known.
+    /// For a property that is wrong or not supported.
     pub(crate) fn of(properties: &ClientProperties) -> Result<Self, KafkaError> {
-        for key in properties.keys() {
-            if !KNOWN.contains(&key) {
-                return Err(wrong(format!(
-                    "the producer property {key} is not supported"
-                )));
-            }
-        }
+        properties.check_known("producer", KNOWN, REFUSED)?;
         let acks = match properties.get("acks").unwrap_or("all") {
             "all" | "-1" => -1,
             "1" => 1,
-            "0" => {
-                return Err(wrong(
-                    "acks=0 is not supported: a producer that hears nothing cannot tell what arrived; use acks=1",
-                ));
-            }
+            "0" => 0,
             other => {
                 return Err(wrong(format!(
                     "Invalid value {other} for configuration acks: String must be one of: all, -1, 0, 1"
@@ -123,10 +139,12 @@ fn idempotence(
     max_in_flight: usize,
 ) -> Result<bool, KafkaError> {
     let retries: u32 = properties.number("retries", 1)?;
-    let against = if acks != -1 {
-        Some("Must set acks to all in order to use the idempotent producer.")
-    } else if retries == 0 {
+    let against = if retries == 0 {
         Some("Must set retries to non-zero when using the idempotent producer.")
+    } else if acks != -1 {
+        Some(
+            "Must set acks to all in order to use the idempotent producer. Otherwise we cannot guarantee idempotence.",
+        )
     } else if max_in_flight > 5 {
         Some(
             "Must set max.in.flight.requests.per.connection to at most 5 to use the idempotent producer.",
@@ -171,8 +189,15 @@ mod tests {
 
     #[test]
     fn idempotence_goes_with_acks_of_all() {
-        assert!(!config(&[("acks", "1")]).expect("sound").is_idempotent);
-        assert!(config(&[("acks", "1"), ("enable.idempotence", "true")]).is_err());
+        for acks in ["0", "1"] {
+            assert!(!config(&[("acks", acks)]).expect("sound").is_idempotent);
+            let error = config(&[("acks", acks), ("enable.idempotence", "true")]);
+            assert_eq!(
+                error.expect_err("refused"),
+                "Must set acks to all in order to use the idempotent producer. Otherwise we cannot guarantee \
+                 idempotence."
+            );
+        }
         assert!(!config(&[("retries", "0")]).expect("sound").is_idempotent);
         let many = ("max.in.flight.requests.per.connection", "6");
         assert!(!config(&[many]).expect("sound").is_idempotent);
@@ -182,7 +207,6 @@ mod tests {
     fn what_is_wrong_or_not_known_is_refused() {
         for (key, value) in [
             ("acks", "2"),
-            ("acks", "0"),
             ("batch.size", "x"),
             ("compression.type", "zip"),
             ("transactional.id", "t"),

@@ -69,6 +69,9 @@ pub(crate) struct Producer {
     /// Leaders that have answered: only to them several requests are sent at a time, so that none overtakes another
     /// while the connection is made.
     answered: BTreeSet<i32>,
+    /// Leaders that closed the connection after something that they do not answer (`acks=0`): nothing is sent to them
+    /// before the leaders are learned anew.
+    refusing: BTreeSet<i32>,
     completions: VecDeque<Completion>,
 }
 
@@ -94,6 +97,7 @@ impl Producer {
             requests: FuturesUnordered::new(),
             in_flight: BTreeMap::new(),
             answered: BTreeSet::new(),
+            refusing: BTreeSet::new(),
             completions: VecDeque::new(),
             config,
         };
@@ -147,6 +151,7 @@ impl Producer {
             }
         }
         self.is_stale = self.leaders.contains(&None);
+        self.refusing.clear();
         Ok(())
     }
 
@@ -172,22 +177,21 @@ impl Producer {
         Ok(())
     }
 
-    /// Takes a record over; waits where too many bytes wait already.
+    /// Takes a record over; waits where too many bytes wait already. One that is too large is given up at once.
     ///
     /// # Errors
-    /// When the record is too large, or nothing can be sent any more.
+    /// When nothing can be sent any more.
     pub(crate) async fn send(&mut self, record: Record) -> Result<(), KafkaError> {
-        let size = record.size_in_bytes();
-        let limit = self.config.max_request_size;
-        if size > limit {
-            return Err(KafkaError::of_client(
-                "RecordTooLargeException",
-                format!(
-                    "The message is {size} bytes when serialized which is larger than {limit}, which is the value of \
-                     the max.request.size configuration."
-                ),
-            ));
+        if let Some(error) = self.too_large(&record) {
+            let now = Instant::now();
+            self.completions.push_back(Completion {
+                record: Pending::of(&record, now),
+                at: now,
+                error: Some(error),
+            });
+            return Ok(());
         }
+        let size = record.size_in_bytes();
         while self.accumulator.buffered_bytes() > 0
             && self.accumulator.buffered_bytes() + size > self.config.buffer_memory
         {
@@ -204,6 +208,23 @@ impl Producer {
             self.take_answers()?;
         }
         Ok(())
+    }
+
+    fn too_large(&self, record: &Record) -> Option<KafkaError> {
+        let size = record.size_of_own_batch();
+        let limit = self.config.max_request_size;
+        let beyond = if size > limit {
+            format!("{limit}, which is the value of the max.request.size configuration.")
+        } else if size > self.config.buffer_memory {
+            "the total memory buffer you have configured with the buffer.memory configuration."
+                .to_owned()
+        } else {
+            return None;
+        };
+        Some(KafkaError::of_client(
+            "RecordTooLargeException",
+            format!("The message is {size} bytes when serialized which is larger than {beyond}"),
+        ))
     }
 
     /// Waits until every record is acknowledged or given up.
@@ -287,6 +308,9 @@ impl Producer {
         }
         let leaders: BTreeSet<i32> = self.leaders.iter().flatten().copied().collect();
         for leader in leaders {
+            if self.config.acks == 0 && self.refuses(leader) {
+                continue;
+            }
             let most = match self.answered.contains(&leader) {
                 true => self.config.max_in_flight,
                 false => 1,
@@ -308,13 +332,33 @@ impl Producer {
         Ok(())
     }
 
+    /// Whether this leader has closed the connection since something was sent to it that it does not answer. As it may
+    /// not lead any more, the leaders are learned anew.
+    fn refuses(&mut self, leader: i32) -> bool {
+        if let Some(client) = self.cluster.connection(leader)
+            && client.has_lost_connection()
+        {
+            client.disconnect("the node has closed it");
+            self.refusing.insert(leader);
+            self.is_stale = true;
+        }
+        self.refusing.contains(&leader)
+    }
+
     fn begin(&mut self, leader: i32, batches: Vec<(i32, Batch)>) {
         let timeout = self.config.request_timeout;
-        let request = request::produce(&self.topic, self.config.acks, timeout, &batches);
+        let acks = self.config.acks;
+        let request = request::produce(&self.topic, acks, timeout, &batches);
         let client = self.cluster.connection(leader);
         *self.in_flight.entry(leader).or_default() += 1;
         self.requests.push(Box::pin(async move {
             let result = match client {
+                // All there is to know is that it was written.
+                Some(client) if acks == 0 => client
+                    .send_unanswered_within(request::VERSIONS, |_| request)
+                    .await
+                    .map(|()| BTreeMap::new())
+                    .map_err(KafkaError::from),
                 Some(client) => client
                     .call_within(request::VERSIONS, |_| request)
                     .await

@@ -54,9 +54,7 @@ pub(super) async fn run(
             headers: Vec::new(),
             timestamp: super::console_producer::now_millis(),
         };
-        if let Err(error) = producer.send(record).await {
-            ToolError::warn(&error.in_full());
-        }
+        producer.send(record).await?;
         note(&mut producer, &mut stats, &mut steady, out)?;
         if let Some(rest) = pause(number + 1, began.elapsed(), arguments.throughput) {
             producer.work_until(Instant::now() + rest).await?;

@@ -25,6 +25,7 @@ mod producer;
 mod producer_perf_test;
 mod reassign;
 mod records;
+mod signals;
 mod table;
 mod topics;
 

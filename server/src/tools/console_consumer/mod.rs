@@ -6,18 +6,13 @@ mod formatter;
 
 use std::io::Write;
 
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 use super::ToolError;
 use super::client::{ClientProperties, Cluster, KafkaError};
 use super::consumer::{Consumer, ConsumerConfig, Received};
+use super::signals::Signals;
 pub(crate) use arguments::ConsoleConsumerArguments;
-
-/// Exit code of a JVM that SIGINT has ended.
-const INTERRUPTED: u8 = 130;
-/// Exit code of a JVM that SIGTERM has ended.
-const TERMINATED: u8 = 143;
 
 /// How reading ends.
 enum End {
@@ -82,19 +77,15 @@ async fn consume(
     count: &mut u64,
     out: &mut dyn Write,
 ) -> End {
-    let signals = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-    );
-    let (Ok(mut interrupt), Ok(mut terminate)) = signals else {
-        return End::Failed(ToolError::failed("cannot listen for signals"));
+    let mut signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(error) => return End::Failed(error),
     };
     while arguments.max_messages.is_none_or(|most| *count < most) {
         let deadline = plan.timeout.map(|timeout| Instant::now() + timeout);
         let received = tokio::select! {
             biased;
-            _ = interrupt.recv() => return End::Signal(INTERRUPTED),
-            _ = terminate.recv() => return End::Signal(TERMINATED),
+            code = signals.next() => return End::Signal(code),
             received = next(consumer, deadline, out) => received,
         };
         let received = match received {

@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::ToolError;
-use super::client::{Cluster, KafkaError};
+use super::client::{ClientProperties, Cluster, KafkaError};
 use super::producer::{Pending, Producer, ProducerConfig, Record};
+use super::signals::Signals;
 pub(crate) use arguments::ConsoleProducerArguments;
 use line_reader::LineReader;
 
@@ -28,55 +29,109 @@ pub(super) async fn run(
         writeln!(out, "{text}")?;
     }
     out.flush()?;
-    let config = ProducerConfig::of(&properties)?;
-    let linger = config.linger;
-    let servers = arguments.bootstrap_server.as_str();
-    let connect = || Cluster::new(servers, &properties, "console-producer");
-    let cluster = connect()?;
-    let mut producer: Option<Producer> = None;
-    let mut lines = read_lines();
-    let is_prompting = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let mut cluster = Some(cluster);
-    loop {
-        if is_prompting {
-            write!(out, ">")?;
-            out.flush()?;
+    let mut work = Work {
+        config: ProducerConfig::of(&properties)?,
+        properties,
+        cluster: None,
+        producer: None,
+        arguments,
+    };
+    work.cluster = Some(work.connect()?);
+    let mut signals = Signals::listen()?;
+    let code = tokio::select! {
+        biased;
+        code = signals.next() => code,
+        done = work.produce(&mut reader, out) => return done,
+    };
+    // What was read already is sent before the tool ends, unless another signal comes.
+    tokio::select! {
+        biased;
+        _ = signals.next() => {}
+        done = work.finish() => {
+            if let Err(error) = done {
+                ToolError::warn(&error.to_string());
+            }
         }
-        let Some(line) = next_line(&mut lines, producer.as_mut(), linger).await? else {
-            break;
-        };
-        let record = Record {
-            timestamp: now_millis(),
-            ..reader.record(strip_end(&line)).map_err(ToolError::failed)?
-        };
-        if producer.is_none() {
-            // The topic is looked for with the first record, as in Kafka, and again with the next where that failed.
-            let cluster = match cluster.take() {
-                Some(cluster) => cluster,
-                None => connect()?,
+    }
+    Err(ToolError::Exit(code))
+}
+
+/// What lasts from line to line.
+struct Work {
+    arguments: ConsoleProducerArguments,
+    properties: ClientProperties,
+    config: ProducerConfig,
+    /// Made before there is anything to send, so that wrong addresses are told at once.
+    cluster: Option<Cluster>,
+    producer: Option<Producer>,
+}
+
+impl Work {
+    fn connect(&self) -> Result<Cluster, KafkaError> {
+        let servers = &self.arguments.bootstrap_server;
+        Cluster::new(servers, &self.properties, "console-producer")
+    }
+
+    async fn produce(
+        &mut self,
+        reader: &mut LineReader,
+        out: &mut dyn Write,
+    ) -> Result<(), ToolError> {
+        let mut lines = read_lines();
+        let is_prompting = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        loop {
+            if is_prompting {
+                write!(out, ">")?;
+                out.flush()?;
+            }
+            let linger = self.config.linger;
+            let Some(line) = next_line(&mut lines, self.producer.as_mut(), linger).await? else {
+                return self.finish().await;
             };
-            match Producer::new(cluster, &arguments.topic, config.clone()).await {
-                Ok(made) => producer = Some(made),
-                Err(error) if arguments.sync => return Err(error.into()),
-                Err(error) => {
-                    let pending = Pending::of(&record, Instant::now());
-                    ToolError::warn(&given_up(&arguments.topic, &pending, &error));
+            let record = Record {
+                timestamp: now_millis(),
+                ..reader.record(strip_end(&line)).map_err(ToolError::failed)?
+            };
+            self.maybe_begin(&record).await?;
+            if let Some(producer) = &mut self.producer {
+                producer.send(record).await?;
+                if self.arguments.sync {
+                    producer.flush().await?;
                 }
+                tell(producer, &self.arguments.topic, self.arguments.sync)?;
             }
         }
-        if let Some(producer) = &mut producer {
-            producer.send(record).await?;
-            if arguments.sync {
-                producer.flush().await?;
-            }
-            tell(producer, &arguments.topic, arguments.sync)?;
+    }
+
+    /// Looks for the topic with the first record, as Kafka does, and again with the next where that failed.
+    async fn maybe_begin(&mut self, record: &Record) -> Result<(), ToolError> {
+        if self.producer.is_some() {
+            return Ok(());
         }
+        let cluster = match self.cluster.take() {
+            Some(cluster) => cluster,
+            None => self.connect()?,
+        };
+        let topic = &self.arguments.topic;
+        match Producer::new(cluster, topic, self.config.clone()).await {
+            Ok(producer) => self.producer = Some(producer),
+            Err(error) if self.arguments.sync => return Err(error.into()),
+            Err(error) => {
+                let pending = Pending::of(record, Instant::now());
+                ToolError::warn(&given_up(topic, &pending, &error));
+            }
+        }
+        Ok(())
     }
-    if let Some(producer) = &mut producer {
-        producer.flush().await?;
-        tell(producer, &arguments.topic, arguments.sync)?;
+
+    /// Waits until all that was read is acknowledged or given up.
+    async fn finish(&mut self) -> Result<(), ToolError> {
+        if let Some(producer) = &mut self.producer {
+            producer.flush().await?;
+            tell(producer, &self.arguments.topic, self.arguments.sync)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Lines that are read ahead, at most.

@@ -1,6 +1,11 @@
 //! kafka-console-producer.sh and kafka-console-consumer.sh.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
 use compat_tests::cluster::for_each_shared_cluster;
+use compat_tests::process::eventually;
 use compat_tests::{java_tools, own_tools};
 
 use super::frame::{both, both_plain, create_both, file_of, ours, path};
@@ -283,5 +288,42 @@ fn odd_lines_become_records_alike() {
         let printed = both(cluster, "console-consumer", &args).same();
         let after = "after\n\n no end\u{fffd}\u{fffd}\0\n";
         assert_eq!(printed, format!("before\n\n{after}before\nknown\n"));
+    });
+}
+
+/// What was typed last waits for more to come; it is sent before a signal ends the tool.
+#[test]
+fn what_was_read_is_sent_before_a_signal_ends_the_producer() {
+    for_each_shared_cluster(|cluster| {
+        for (signal, code) in [("INT", 130), ("TERM", 143)] {
+            let topic = format!("con-signal-{code}");
+            let bootstrap = cluster.bootstrap();
+            let mut child = own_tools::command("console-producer")
+                .unwrap()
+                .args(["--bootstrap-server", &bootstrap, "--topic", &topic])
+                .args(["--timeout", "600000"])
+                .args(["--command-property", "delivery.timeout.ms=900000"])
+                .stdin(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut input = child.stdin.take().unwrap();
+            input.write_all(b"one\n").unwrap();
+            // The topic is created for the first line.
+            eventually(Duration::from_secs(30), "the topic", || {
+                let list = ["--list", "--topic", topic.as_str()];
+                (ours(cluster, "topics", &list) == format!("{topic}\n")).then_some(())
+            });
+            std::thread::sleep(Duration::from_secs(1));
+            let pid = child.id().to_string();
+            let sent = Command::new("kill").args(["-s", signal, &pid]).status();
+            assert!(sent.unwrap().success());
+            let status = eventually(Duration::from_secs(30), "the end", || {
+                child.try_wait().unwrap()
+            });
+            assert_eq!(status.code(), Some(code), "{signal}");
+            let args = ["--topic", topic.as_str(), "--from-beginning"];
+            let args = [&args[..], &["--max-messages", "1", "--timeout-ms", "20000"]].concat();
+            assert_eq!(ours(cluster, "console-consumer", &args), "one\n");
+        }
     });
 }

@@ -37,7 +37,7 @@ impl ManagedProcess {
             .with_context(|| format!("cannot start {command:?}"))?;
         let watchdog = Command::new("sh")
             .arg("-c")
-            .arg(r#"read -r _; kill -9 "$1" 2>/dev/null; sleep 0.2; rm -rf "$2""#)
+            .arg(r#"read -r _; kill -9 "$1" 2>/dev/null; sleep 0.2; rm -rf "$2" 2>/dev/null || { sleep 3; rm -rf "$2"; }"#)
             .arg("watchdog")
             .arg(child.id().to_string())
             .arg(folder)

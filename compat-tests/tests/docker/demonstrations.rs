@@ -56,7 +56,11 @@ fn the_programs_of_the_texts_run_as_they_stand() {
     let Some(docker) = second_docker() else {
         return;
     };
-    on_three_brokers(docker, |_, python| {
+    on_three_brokers(docker, |project, python| {
+        // The programs make them if they are not there, but then ask some broker for them at once, which may not have
+        // heard of them yet: on a busy machine that is told as a topic without partitions.
+        make_topic(project, "learn.09.killdemo", 3);
+        make_topic(project, "learn.09.minisr", 1);
         let programs = Programs {
             docker,
             python,
@@ -84,14 +88,30 @@ fn on_three_brokers(docker: &'static Docker, body: impl FnOnce(&Project, &Path))
     project.down();
 }
 
+/// Makes a topic with three replicas, and waits until every broker knows it.
+fn make_topic(project: &Project, topic: &str, partitions: usize) {
+    let create = format!(
+        "--create --topic {topic} --partitions {partitions} --replication-factor 3 --config min.insync.replicas=2"
+    );
+    topics(project, "kafka1", &create).unwrap();
+    for service in ["kafka1", "kafka2", "kafka3"] {
+        eventually(LIMIT, &format!("{service} knows {topic}"), || {
+            let described = topics(project, service, &format!("--describe --topic {topic}"));
+            (described.ok()?.matches("Leader: ").count() == partitions).then_some(())
+        });
+    }
+}
+
+/// `kafka-topics.sh` in the container of a broker.
+fn topics(project: &Project, service: &str, arguments: &str) -> Result<String> {
+    let tool = "kafka-topics.sh --bootstrap-server";
+    let command = format!("exec -T {service} {tool} {service}:19092 {arguments}");
+    project.compose(&command.split(' ').collect::<Vec<_>>())
+}
+
 /// What README.md tells one to type: a broker stops, and Kafka's tools tell what that means for the partitions.
 fn by_hand(project: &Project) {
-    let topics = |service: &str, arguments: &str| {
-        let tool = "kafka-topics.sh --bootstrap-server";
-        let command = format!("exec -T {service} {tool} {service}:19092 {arguments}");
-        let command: Vec<&str> = command.split(' ').collect();
-        project.compose(&command).unwrap()
-    };
+    let topics = |service: &str, arguments: &str| topics(project, service, arguments).unwrap();
     topics(
         "kafka1",
         "--create --topic orders --partitions 3 --replication-factor 3",

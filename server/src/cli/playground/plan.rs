@@ -129,7 +129,6 @@ impl Plan {
             // Leaders come back when somebody asks for it, not by themselves.
             ("auto.leader.rebalance.enable", "false".to_owned()),
             ("broker.heartbeat.interval.ms", "400".to_owned()),
-            ("default.replication.factor", "3".to_owned()),
             ("offsets.topic.replication.factor", "3".to_owned()),
             ("offsets.topic.num.partitions", "3".to_owned()),
             ("transaction.state.log.replication.factor", "3".to_owned()),
@@ -148,6 +147,8 @@ impl Plan {
                 "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLER:PLAINTEXT".to_owned(),
             ),
             ("broker.session.timeout.ms", SESSION_TIMEOUT_MS.to_string()),
+            // It is the controller that gives a new topic its replicas.
+            ("default.replication.factor", "3".to_owned()),
         ];
         let mut text =
             String::from("# Written by `highwater playground` whenever it starts this node.\n");
@@ -246,6 +247,7 @@ mod tests {
         for node in [&second, &controller] {
             let voters = setting(node, "controller.quorum.voters");
             assert_eq!(voters, Some("3001@127.0.0.1:50004"));
+            assert_eq!(setting(node, "default.replication.factor"), Some("3"));
         }
         assert_eq!(
             setting(&controller, "listeners"),

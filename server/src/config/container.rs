@@ -1,6 +1,7 @@
 //! What suits a node in a container, where nothing else is said.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::ConfigError;
@@ -18,10 +19,11 @@ const HTTP: &str = "0.0.0.0:9644";
 /// The properties file that is mounted below `root`, if there is one.
 ///
 /// # Errors
-/// [`ConfigError::TwoFiles`]: which of them counts is not to be guessed.
+/// [`ConfigError::TwoFiles`]: which of them counts is not to be guessed; [`ConfigError::UnreadableFile`] when it cannot
+/// be told whether one is there: a node that went on would run without what is mounted for it.
 pub fn container_file(root: &Path) -> Result<Option<PathBuf>, ConfigError> {
     let [kafkas, ours] = FILES.map(|file| root.join(file.trim_start_matches('/')));
-    match (kafkas.exists(), ours.exists()) {
+    match (is_there(&kafkas)?, is_there(&ours)?) {
         (true, true) => Err(ConfigError::TwoFiles {
             first: kafkas,
             second: ours,
@@ -29,6 +31,20 @@ pub fn container_file(root: &Path) -> Result<Option<PathBuf>, ConfigError> {
         (true, false) => Ok(Some(kafkas)),
         (false, true) => Ok(Some(ours)),
         (false, false) => Ok(None),
+    }
+}
+
+/// Whether something is mounted there; a link that leads nowhere counts, so that reading it says so.
+fn is_there(file: &Path) -> Result<bool, ConfigError> {
+    match file.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(false)
+        }
+        Err(error) => Err(ConfigError::UnreadableFile {
+            path: file.to_owned(),
+            reason: error.to_string(),
+        }),
     }
 }
 
@@ -105,6 +121,24 @@ mod tests {
             defaults(&[("process.roles", "controller")]),
             entries(&[("http.listeners", HTTP), ("log.dirs", DATA)])
         );
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_looked_at_is_not_taken_for_none() {
+        let root = tempfile::tempdir().expect("a directory");
+        // Too long a name fails for root too, whom permissions do not stop.
+        let unusable = root.path().join("n".repeat(300));
+        let error = container_file(&unusable)
+            .expect_err("not known")
+            .to_string();
+        assert!(
+            error.starts_with("cannot read the configuration file "),
+            "{error}"
+        );
+        let link = root.path().join("etc/highwater/server.properties");
+        std::fs::create_dir_all(link.parent().expect("a folder")).expect("made");
+        std::os::unix::fs::symlink("nowhere", &link).expect("linked");
+        assert_eq!(container_file(root.path()), Ok(Some(link)));
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Page {
         });
         for topic in matching {
             let count = topic.partitions.len();
-            let end = query.skip + PARTITIONS_PER_PAGE;
+            let end = query.skip.saturating_add(PARTITIONS_PER_PAGE);
             let from = query.skip.saturating_sub(page.matching).min(count);
             let to = end.saturating_sub(page.matching).min(count);
             if from < to {
@@ -309,8 +309,10 @@ mod tests {
         assert_eq!(topics, ["b", "c"]);
         assert_eq!(shown(&Page::of(&image, &query("c", 0, false))), ["c-0"]);
         assert_eq!(Page::of(&image, &query("__", 0, true)).matching, 3);
-        let beyond = Page::of(&image, &query("", 1000, false));
-        assert_eq!((beyond.partitions.len(), beyond.matching), (0, 71));
+        for skip in [1000, usize::MAX] {
+            let beyond = Page::of(&image, &query("", skip, false));
+            assert_eq!((beyond.partitions.len(), beyond.matching), (0, 71));
+        }
     }
 
     #[test]

@@ -77,12 +77,13 @@ impl Event {
 /// What became other between two looks at the cluster.
 pub(super) fn of_views(before: &View, now: &View) -> Vec<Event> {
     let mut events = Vec::new();
-    let (Some(was), Some(is)) = (before.decided(), now.decided()) else {
-        return events;
-    };
     if before.topic != now.topic {
         return events;
     }
+    // Where no broker answered for a while, what was known last before that.
+    let (Some(was), Some(is)) = (before.last_decided(), now.decided()) else {
+        return events;
+    };
     if was.leader != is.leader || was.leader_epoch != is.leader_epoch {
         let (from, to) = (who(was.leader), who(is.leader));
         let text = format!(
@@ -93,11 +94,16 @@ pub(super) fn of_views(before: &View, now: &View) -> Vec<Event> {
             Some(leader) if was.isr.contains(&leader) => {
                 "The controller elects from the in-sync replicas and adds one to the leader epoch."
             }
-            Some(_) => {
-                "An unclean election, or one of an eligible leader replica: the new leader was not in the ISR, and what \
-                 it lacks is lost."
+            Some(_) if is.leader_epoch > was.leader_epoch + 1 => {
+                "There were several elections between two looks. Each adds one to the leader epoch."
             }
-            None => "No replica that has everything that is committed can lead, so nobody does.",
+            Some(_) => {
+                "An unclean election, and what the new leader lacks is lost; or one of an eligible leader replica, which \
+                 has everything that is committed. The new leader was not in the ISR."
+            }
+            None => {
+                "No replica that is sure to have everything that is committed can lead, so nobody does."
+            }
         };
         events.push(Event::new(Kind::Leader, text, rule));
     }
@@ -167,7 +173,8 @@ pub(super) fn of_log(node: &str, line: &str, topic: &str) -> Option<Event> {
     let message = line.get("message")?.as_str()?;
     if message == "fenced a broker that is silent" {
         let text = format!("The controller fences broker {}.", field("broker_id"));
-        let rule = "A broker without a heartbeat for broker.session.timeout.ms leads nothing and is in no ISR.";
+        let rule = "Its heartbeats have stopped for broker.session.timeout.ms, or its process is gone and their connection with \
+                    it. A fenced broker leads nothing and is in no ISR.";
         return Some(Event::new(Kind::Fenced, text, rule));
     }
     let partition = format!("{topic}-0");
@@ -314,6 +321,39 @@ mod tests {
             of_views(&before, &now)[0]
                 .rule
                 .starts_with("An unclean election")
+        );
+    }
+
+    #[test]
+    fn what_was_decided_while_nobody_answered_is_told_and_nothing_is_told_backwards() {
+        let mut before = healthy([5, 5, 5], 5);
+        elect(&mut before, 0, Some(1), 0, &[1]);
+        let mut silent = before.clone();
+        for broker in &mut silent.brokers {
+            broker.belief = None;
+        }
+        silent.remember(&before);
+        assert_eq!(of_views(&before, &silent), []);
+        let mut now = before.clone();
+        elect(&mut now, 0, None, 1, &[1]);
+        now.remember(&silent);
+        let events = of_views(&silent, &now);
+        assert_eq!(
+            events[0].text,
+            "Leader: broker 1 → nobody. Leader epoch: 0 → 1."
+        );
+        // Only one that still believes in epoch 0 answers.
+        let mut old = before;
+        old.remember(&now);
+        assert_eq!(of_views(&now, &old), []);
+        // Several elections were not seen: none of them is called unclean.
+        elect(&mut now, 0, Some(1), 1, &[1]);
+        let mut later = now.clone();
+        elect(&mut later, 0, Some(3), 4, &[3]);
+        assert!(
+            of_views(&now, &later)[0]
+                .rule
+                .starts_with("There were several")
         );
     }
 

@@ -39,8 +39,8 @@ async fn look(world: &Arc<World>) {
     }
     let brokers = join_all(BROKERS.map(|id| broker(world, id, &topic))).await;
     let mut now = View {
-        topic: topic.clone(),
         brokers,
+        ..View::empty(&topic)
     };
     let events = {
         let mut state = world.state.lock();

@@ -96,6 +96,8 @@ impl BrokerView {
 pub(super) struct View {
     pub(super) topic: String,
     pub(super) brokers: Vec<BrokerView>,
+    /// The latest decision that was known before: who knows of it may be dead or silent now.
+    pub(super) known_before: Option<Belief>,
 }
 
 impl View {
@@ -106,14 +108,17 @@ impl View {
             brokers: BROKERS
                 .map(|id| BrokerView::unknown(id, Process::Down))
                 .into(),
+            known_before: None,
         }
     }
 
-    /// Lets brokers that do not say how much is committed keep what they said in an earlier view.
+    /// Lets brokers that do not say how much is committed keep what they said in an earlier view, and keeps what was
+    /// decided by then.
     pub(super) fn remember(&mut self, earlier: &View) {
         if self.topic != earlier.topic {
             return;
         }
+        self.known_before = earlier.last_decided().cloned();
         for (broker, before) in self.brokers.iter_mut().zip(&earlier.brokers) {
             if broker.high_watermark.is_none() && before.high_watermark.is_some() {
                 broker.high_watermark = before.high_watermark.min(broker.log_end_offset);
@@ -127,7 +132,8 @@ impl View {
     }
 
     /// What the controller has decided, as far as a broker that answers has heard: of the latest leader epoch, and not
-    /// from a broker that is cut off where there is another.
+    /// from a broker that is cut off where there is another. A broker that has missed what was known before does not
+    /// undo it.
     pub(super) fn decided(&self) -> Option<&Belief> {
         let known = self.brokers.iter();
         let known = known.filter_map(|broker| Some((broker, broker.belief.as_ref()?)));
@@ -135,7 +141,15 @@ impl View {
             let leads = belief.leader == Some(broker.id);
             (belief.leader_epoch, !broker.is_cut_off, leads)
         });
-        latest.map(|(_, belief)| belief)
+        let (_, latest) = latest?;
+        let newer = self.known_before.as_ref();
+        let newer = newer.filter(|known| known.leader_epoch > latest.leader_epoch);
+        Some(newer.unwrap_or(latest))
+    }
+
+    /// The same, or what was known last where no broker answers.
+    pub(super) fn last_decided(&self) -> Option<&Belief> {
+        self.decided().or(self.known_before.as_ref())
     }
 
     /// The leader, if there is one.
@@ -330,6 +344,28 @@ pub(super) mod tests {
         assert_eq!(known(&now, 2), (Some(3), true), "its log was cut");
         other.remember(&before);
         assert_eq!(known(&other, 1), (None, false));
+    }
+
+    #[test]
+    fn a_broker_that_has_missed_an_election_does_not_undo_it() {
+        let mut before = healthy([5, 5, 5], 5);
+        elect(&mut before, 1, Some(2), 1, &[2, 3]);
+        let mut now = before.clone();
+        for silent in [1, 2] {
+            now.brokers[silent].belief = None;
+        }
+        now.remember(&before);
+        assert_eq!((now.leader_epoch(), now.isr()), (1, &[2, 3][..]));
+        let rows = now.rows(&Links::default(), &BTreeMap::new());
+        assert_eq!(
+            rows["broker/1"]["believes"],
+            json!({"leader": 1, "leader_epoch": 0})
+        );
+        now.brokers[0].belief = None;
+        assert_eq!(now.decided(), None, "nobody answers");
+        let mut later = healthy([5, 5, 5], 5);
+        later.remember(&now);
+        assert_eq!(later.leader_epoch(), 1, "as was known before nobody did");
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(super) static LESSON: Lesson = Lesson {
             },
         },
         Step {
-            title: "The leader loses its power",
+            title: "The leader loses power",
             text: "Broker 1 is killed. Broker 2 is in sync and leads, in the next leader epoch. Its log is the truth now, \
                    and m2 is in it.",
             acts: || vec![Action::Kill { broker: 1 }, Action::Heal],
@@ -107,7 +107,7 @@ pub(super) static LESSON: Lesson = Lesson {
             },
         },
         Step {
-            title: "The other loses its power too",
+            title: "The other loses power too",
             text: "Broker 2 is killed. By the old rule, at the wrong moment, broker 1 would lead now without m2, and \
                    broker 2 would throw its own away when it came back: acknowledged, in two logs, and gone. Here broker 1 \
                    leads, and m2 is where it was.",

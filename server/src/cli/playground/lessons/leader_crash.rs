@@ -28,9 +28,10 @@ pub(super) static LESSON: Lesson = Lesson {
         },
         Step {
             title: "kill -9 the leader",
-            text: "The process of broker 1 is gone, without a word to anybody. The controller notices that its \
-                   connection has ended (a broker that is silent is given 3 seconds), fences it, takes it out of the ISR \
-                   and elects the next in-sync replica, in leader epoch +1. Until then producers get no answer; then they find the new leader.",
+            text: "The process of broker 1 is gone without a word to anybody. The controller sees that its connections \
+                   have ended and fences it (Apache Kafka waits for broker.session.timeout.ms, as is done here for a \
+                   broker that is only silent), takes it out of the ISR, and elects the next in-sync replica, with a \
+                   leader epoch that is one higher. Until then producers get no answer; then they find the new leader.",
             acts: || vec![Action::Kill { broker: 1 }],
             check: |seen| {
                 let leader = seen.now.leader().map(|leader| leader.id);

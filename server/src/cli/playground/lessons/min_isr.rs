@@ -20,8 +20,8 @@ pub(super) static LESSON: Lesson = Lesson {
         },
         Step {
             title: "2 in sync: acknowledged",
-            text: "Broker 3 is killed and leaves the ISR. Two are in sync, which is as few as are allowed. One broker may \
-                   fail and everything goes on.",
+            text: "Broker 3 is killed and leaves the ISR. Two are in sync, the fewest that are allowed: one broker may fail \
+                   and everything goes on.",
             acts: || vec![Action::Kill { broker: 3 }],
             check: |seen| {
                 when(
@@ -73,7 +73,7 @@ pub(super) static LESSON: Lesson = Lesson {
             },
         },
         Step {
-            title: "0 in sync that are there: no leader",
+            title: "None of the ISR alive: no leader",
             text: "Broker 1, the last of the ISR, is killed, and broker 3 comes back. It does not have all that was \
                    acknowledged, so it may not lead: with unclean.leader.election.enable=false nobody does, until one \
                    comes back that has everything. The partition stands still rather than lose something.",
@@ -90,8 +90,8 @@ pub(super) static LESSON: Lesson = Lesson {
         },
         Step {
             title: "… refused",
-            text: "One record with acks=all to the broker that is there. It does not lead. A client asks for the leader \
-                   again and again until its time is over.",
+            text: "One record with acks=all to the broker that is there. It does not lead. A real client \
+                   looks for the leader again and again until delivery.timeout.ms is over.",
             acts: || vec![one(-1)],
             check: |seen| {
                 let refused = seen

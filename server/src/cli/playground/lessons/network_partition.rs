@@ -70,8 +70,10 @@ pub(super) static LESSON: Lesson = Lesson {
         Step {
             title: "The others elect",
             text: "The controller hears no heartbeat for 3 seconds, fences broker 1 and elects another leader in the next \
-                   leader epoch. Broker 1 cannot hear of it: look at what it believes. But its own session has expired \
-                   too, so it acknowledges nothing any more that needs no other replica.",
+                   leader epoch. Broker 1 cannot hear of it: look at what it believes. But its session with the \
+                   controller has expired on its side too, and from then on it refuses acks=0 and acks=1, which need \
+                   no other replica. (Apache Kafka's leader goes on acknowledging them until it hears of the new \
+                   epoch: more dirty writes, the same end.)",
             acts: Vec::new,
             check: |seen| {
                 let leader = seen.now.leader().map(|leader| leader.id);

@@ -271,7 +271,8 @@ impl World {
                 "The ISR shrank below min.insync.replicas after the record was written: written, but not as safe as asked."
             }
             "NOT_LEADER_OR_FOLLOWER" => {
-                "Only the leader takes records, and only while its session with the controller lasts."
+                "Only the leader takes records. Here one whose session with the controller has expired refuses acks=0 and 1 \
+                 too; Apache Kafka's goes on until it hears of the next leader."
             }
             "REQUEST_TIMED_OUT" => {
                 "The record is written on the leader, and an in-sync replica did not fetch it in time: the outcome is not known."
@@ -310,27 +311,23 @@ impl World {
 
     fn begin_lesson(self: &Arc<Self>, name: &str) -> Result<(), String> {
         let lesson = lessons::find(name).ok_or_else(|| format!("there is no lesson {name}"))?;
-        {
+        let run = {
             let mut state = self.state.lock();
             let stage = state.lesson.as_ref().map(|progress| &progress.stage);
             if matches!(stage, Some(Stage::Preparing | Stage::Running(_))) {
                 return Err("a step is being done".to_owned());
             }
-            state.lesson = Some(Progress::new(lesson));
-        }
+            state.lessons_begun += 1;
+            let run = state.lessons_begun;
+            state.lesson = Some(Progress::new(run, lesson));
+            run
+        };
         self.say(format!("Lesson: {}.", lesson.title));
         let world = Arc::clone(self);
         tokio::spawn(async move {
-            let stage = match world
-                .prepare(lesson.lag_ms, lesson.replicas, lesson.min_isr)
-                .await
-            {
-                Ok(()) => Stage::Ready,
-                Err(error) => Stage::NotReady(error),
-            };
-            if let Some(progress) = world.state.lock().lesson.as_mut() {
-                progress.stage = stage;
-            }
+            let prepared = world.prepare(lesson.lag_ms, lesson.replicas, lesson.min_isr);
+            let prepared = prepared.await;
+            world.in_lesson(run, |progress| progress.on_prepared(prepared));
         });
         Ok(())
     }
@@ -342,6 +339,7 @@ impl World {
         replicas: &[i32],
         min_isr: i32,
     ) -> Result<(), String> {
+        let _alone = self.preparing.lock().await;
         self.state.lock().is_preparing = true;
         let prepared = self.make_ready(lag_ms, replicas, min_isr).await;
         self.state.lock().is_preparing = false;
@@ -406,23 +404,35 @@ impl World {
     }
 
     fn begin_step(self: &Arc<Self>) -> Result<(), String> {
-        let (step, before, number) = {
+        let (step, before, number, run) = {
             let mut state = self.state.lock();
             let number = state.produced_in_all;
             let before = state.view.clone();
             let progress = state.lesson.as_mut().ok_or("no lesson is being taken")?;
             let step = progress.begin_step().ok_or("there is no step to do now")?;
-            (step, before, number)
+            (step, before, number, progress.run)
         };
         let world = Arc::clone(self);
-        tokio::spawn(async move { world.do_step(step, &before, number).await });
+        tokio::spawn(async move { world.do_step(run, step, &before, number).await });
         Ok(())
     }
 
-    async fn do_step(self: &Arc<Self>, step: &'static Step, before: &super::view::View, from: u64) {
+    /// Does a step of lesson number `run`, and looks until it is so or the lesson is left.
+    async fn do_step(
+        self: &Arc<Self>,
+        run: u64,
+        step: &'static Step,
+        before: &super::view::View,
+        from: u64,
+    ) {
         for action in (step.acts)() {
+            if !self.in_lesson(run, |_| ()) {
+                return;
+            }
             if let Err(error) = Box::pin(self.do_now(action)).await {
-                return self.on_check(Check::Wait(error), true);
+                let failed = Check::Wait(error);
+                self.in_lesson(run, |progress| progress.on_check(failed, true));
+                return;
             }
         }
         let deadline = Instant::now() + STEP_PATIENCE;
@@ -442,18 +452,23 @@ impl World {
                 })
             };
             let is_over = matches!(check, Check::Done(_)) || Instant::now() > deadline;
-            self.on_check(check, Instant::now() > deadline);
-            if is_over {
+            let is_late = Instant::now() > deadline;
+            let is_taken = self.in_lesson(run, |progress| progress.on_check(check, is_late));
+            if is_over || !is_taken {
                 return;
             }
             sleep(LOOK).await;
         }
     }
 
-    fn on_check(&self, check: Check, is_late: bool) {
-        if let Some(progress) = self.state.lock().lesson.as_mut() {
-            progress.on_check(check, is_late);
-        }
+    /// Changes lesson number `run`; `false` when it was left.
+    pub(super) fn in_lesson(&self, run: u64, change: impl FnOnce(&mut Progress)) -> bool {
+        let mut state = self.state.lock();
+        let progress = state.lesson.as_mut();
+        progress
+            .filter(|progress| progress.run == run)
+            .map(change)
+            .is_some()
     }
 }
 

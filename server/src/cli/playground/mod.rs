@@ -99,7 +99,6 @@ async fn run(arguments: &PlaygroundArguments) -> anyhow::Result<()> {
         signals.watch_stdin();
     }
     let (first_port, page_socket) = plan::take_ports(arguments.port).map_err(anyhow::Error::msg)?;
-    // Removed when this function ends.
     let temporary = match &arguments.data_dir {
         Some(_) => None,
         None => Some(
@@ -114,6 +113,27 @@ async fn run(arguments: &PlaygroundArguments) -> anyhow::Result<()> {
         (None, Some(dir)) => dir.path().to_owned(),
         (None, None) => anyhow::bail!("there is no folder for the data"),
     };
+    let ended = play(arguments, first_port, page_socket, data_dir, &mut signals).await;
+    if let Some(dir) = temporary {
+        let path = dir.path().to_owned();
+        if let Err(error) = dir.close() {
+            print_line(
+                "playground",
+                &format!("{} cannot be removed: {error}", path.display()),
+            );
+        }
+    }
+    ended
+}
+
+/// Starts all, serves until a signal comes or it cannot go on, and stops all again: nothing runs in `data_dir` after it.
+async fn play(
+    arguments: &PlaygroundArguments,
+    first_port: u16,
+    page_socket: std::net::TcpListener,
+    data_dir: PathBuf,
+    signals: &mut StopSignals,
+) -> anyhow::Result<()> {
     let network = Network::new();
     let mut plan = Plan {
         first_port,
@@ -149,14 +169,18 @@ async fn run(arguments: &PlaygroundArguments) -> anyhow::Result<()> {
             of_logs.on_log(node, &line);
         }
     });
-    for node in [CONTROLLER].into_iter().chain(BROKERS) {
-        world.spawn(node, LAG_MS)?;
-    }
-    tokio::spawn(observer::observe(Arc::clone(&world)));
-    tokio::spawn(Arc::clone(&world).produce_at_rate());
-    let ended = serve(&world, &mut nodes, &mut signals, &url, arguments.no_open).await;
+    let mut in_order = [CONTROLLER].into_iter().chain(BROKERS);
+    let ended = match in_order.try_for_each(|node| world.spawn(node, LAG_MS)) {
+        Ok(()) => {
+            tokio::spawn(observer::observe(Arc::clone(&world)));
+            tokio::spawn(Arc::clone(&world).produce_at_rate());
+            serve(&world, &mut nodes, signals, &url, arguments.no_open).await
+        }
+        Err(error) => Err(error),
+    };
     web.stop();
-    stop(&world, &mut nodes, &mut signals).await;
+    // Also after a failed start: those that were started before it run.
+    stop(&world, &mut nodes, signals).await;
     ended
 }
 
@@ -185,7 +209,9 @@ async fn serve(
             }
             Some(event) = nodes.recv() => on_node_event(world, &event)?,
             done = &mut prepared, if !is_prepared => {
-                done?.map_err(anyhow::Error::msg).context("the cluster does not come to serve")?;
+                done?
+                    .map_err(|error| anyhow::anyhow!("{error}; --logs tells more"))
+                    .context("the cluster does not come to serve")?;
                 is_prepared = true;
                 tell_ready(world, url);
                 if !no_open {

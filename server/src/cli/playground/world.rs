@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::ensure;
 use parking_lot::Mutex;
 use rustix::process::Signal;
 use serde_json::json;
@@ -57,10 +58,19 @@ pub(super) struct State {
     pub(super) produced_in_all: u64,
     pub(super) values_made: u64,
     pub(super) lesson: Option<Progress>,
+    pub(super) lessons_begun: u64,
     /// The cluster is made ready, for a lesson or at the start.
     pub(super) is_preparing: bool,
     events: VecDeque<(u64, Instant, Event)>,
     events_in_all: u64,
+}
+
+/// The processes.
+#[derive(Default)]
+struct Nodes {
+    running: BTreeMap<i32, Node>,
+    /// All of them are being stopped, so none is started any more.
+    is_stopping: bool,
 }
 
 /// All of it, shared.
@@ -74,9 +84,11 @@ pub(super) struct World {
     pub(super) watchers: Arc<Semaphore>,
     /// Somebody has come to look.
     pub(super) interest: Notify,
+    /// Held while the cluster is made ready, which two must not do at once.
+    pub(super) preparing: tokio::sync::Mutex<()>,
     cluster_id: String,
     prints_logs: bool,
-    nodes: Mutex<BTreeMap<i32, Node>>,
+    nodes: Mutex<Nodes>,
     node_events: mpsc::Sender<NodeEvent>,
     logs: mpsc::Sender<(i32, String)>,
     began: Instant,
@@ -107,6 +119,7 @@ impl World {
                 produced_in_all: 0,
                 values_made: 0,
                 lesson: None,
+                lessons_begun: 0,
                 is_preparing: false,
                 events: VecDeque::new(),
                 events_in_all: 0,
@@ -118,6 +131,7 @@ impl World {
             rate: watch::Sender::new(0),
             watchers: Arc::new(Semaphore::new(MAX_WATCHERS)),
             interest: Notify::new(),
+            preparing: tokio::sync::Mutex::default(),
             cluster_id,
             prints_logs,
             nodes: Mutex::default(),
@@ -195,15 +209,24 @@ impl World {
     }
 
     /// Starts a node's process.
+    ///
+    /// # Errors
+    /// When it is there already, when all are being stopped, or when it cannot be started.
     pub(super) fn spawn(&self, node: i32, lag_ms: u32) -> anyhow::Result<()> {
         let plan = self.plan.node(node, lag_ms);
+        // Held until it is noted: nobody starts it twice, and a stop that begins meanwhile sees it.
+        let mut nodes = self.nodes.lock();
+        ensure!(!nodes.is_stopping, "the playground is stopping");
+        let is_there = nodes.running.contains_key(&node);
+        ensure!(!is_there, "{} is there already", plan.name);
         write_properties(&plan.properties_file, &plan.properties)?;
         let logs = self.logs.clone();
         // A line that nobody has time for is left out.
         let on_log = move |line: &str| drop(logs.try_send((node, line.to_owned())));
         let log = ["--log", "info", "--log-format", "json"];
         let started = Node::start(&plan, &self.cluster_id, &log, on_log, &self.node_events)?;
-        self.nodes.lock().insert(node, started);
+        nodes.running.insert(node, started);
+        drop(nodes);
         if node != CONTROLLER {
             let mut state = self.state.lock();
             state.processes.insert(node, Process::Starting);
@@ -214,14 +237,14 @@ impl World {
 
     /// Sends a signal to a node's process; nothing when it has ended.
     pub(super) fn signal(&self, node: i32, signal: Signal) {
-        if let Some(node) = self.nodes.lock().get(&node) {
+        if let Some(node) = self.nodes.lock().running.get(&node) {
             node.signal(signal);
         }
     }
 
     /// A node's process has ended.
     pub(super) fn on_exit(&self, node: i32) {
-        self.nodes.lock().remove(&node);
+        self.nodes.lock().running.remove(&node);
         self.network.on_process_end(node);
         if node != CONTROLLER {
             self.set_process(node, Process::Down);
@@ -315,10 +338,12 @@ impl World {
         Ok(())
     }
 
-    /// Stops the brokers, the frozen ones go on first, or the controller. The events of their ends come as always.
+    /// Stops the brokers, the frozen ones go on first, or the controller; none is started any more. The events of their
+    /// ends come as always.
     pub(super) fn stop(&self, which: impl Fn(i32) -> bool) {
         let mut nodes = self.nodes.lock();
-        for (_, node) in nodes.iter_mut().filter(|(id, _)| which(**id)) {
+        nodes.is_stopping = true;
+        for (_, node) in nodes.running.iter_mut().filter(|(id, _)| which(**id)) {
             node.signal(Signal::CONT);
             node.stop();
         }
@@ -326,14 +351,14 @@ impl World {
 
     /// Kills what is left.
     pub(super) fn kill_all(&self) {
-        for node in self.nodes.lock().values() {
+        for node in self.nodes.lock().running.values() {
             node.signal(Signal::KILL);
         }
     }
 
     /// How many processes are left.
     pub(super) fn node_count(&self) -> usize {
-        self.nodes.lock().len()
+        self.nodes.lock().running.len()
     }
 
     /// What the page shows.
@@ -384,5 +409,55 @@ impl World {
         if state.produced.len() > MAX_PRODUCED {
             state.produced.pop_front();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lessons::{self, Stage};
+    use super::*;
+
+    fn world(data_dir: PathBuf) -> World {
+        let plan = Plan {
+            first_port: 9640,
+            data_dir,
+            proxies: Vec::new(),
+        };
+        let (node_events, _) = mpsc::channel(1);
+        let (logs, _) = mpsc::channel(1);
+        let cluster_id = "5L6g3nShT-eMCtK--X86sw".to_owned();
+        World::new(plan, Network::new(), cluster_id, false, node_events, logs)
+    }
+
+    #[test]
+    fn what_comes_of_a_lesson_that_was_left_is_not_for_the_next() {
+        let world = world(PathBuf::from("/nowhere"));
+        let lesson = lessons::find("min-isr").expect("a lesson");
+        world.state.lock().lesson = Some(Progress::new(2, lesson));
+        assert!(!world.in_lesson(1, |progress| progress.on_prepared(Ok(()))));
+        let stage = |world: &World| {
+            let state = world.state.lock();
+            state.lesson.as_ref().map(|progress| progress.stage.clone())
+        };
+        assert_eq!(stage(&world), Some(Stage::Preparing));
+        assert!(world.in_lesson(2, |progress| progress.on_prepared(Ok(()))));
+        assert_eq!(stage(&world), Some(Stage::Ready));
+        world.state.lock().lesson = None;
+        assert!(!world.in_lesson(2, |_| ()));
+    }
+
+    #[tokio::test]
+    async fn a_node_is_started_once_and_none_after_the_stop_has_begun() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let world = world(dir.path().to_owned());
+        // The process is this test's program, which ends at once: it knows no such arguments.
+        world.spawn(1, LAG_MS).expect("a process");
+        let error = world.spawn(1, LAG_MS).expect_err("twice").to_string();
+        assert_eq!(error, "broker-1 is there already");
+        world.on_exit(1);
+        world.stop(|_| true);
+        let error = world.spawn(1, LAG_MS).expect_err("too late").to_string();
+        assert_eq!(error, "the playground is stopping");
+        assert_eq!((world.node_count(), world.process(1)), (0, Process::Down));
     }
 }

@@ -103,6 +103,8 @@ pub(super) enum Stage {
 /// A lesson that is being taken.
 #[derive(Debug)]
 pub(super) struct Progress {
+    /// Number of the lesson among all that were begun: what still comes of one that was left is not for this.
+    pub(super) run: u64,
     pub(super) lesson: &'static Lesson,
     /// What was seen at each step that is done.
     pub(super) seen: Vec<String>,
@@ -110,8 +112,9 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(lesson: &'static Lesson) -> Self {
+    pub(super) fn new(run: u64, lesson: &'static Lesson) -> Self {
         Progress {
+            run,
             lesson,
             seen: Vec::new(),
             stage: Stage::Preparing,
@@ -131,6 +134,13 @@ impl Progress {
         let step = self.step()?;
         self.stage = Stage::Running("it is being done".to_owned());
         Some(step)
+    }
+
+    /// The cluster is ready, or not, and why.
+    pub(super) fn on_prepared(&mut self, prepared: Result<(), String>) {
+        if self.stage == Stage::Preparing {
+            self.stage = prepared.map_or_else(Stage::NotReady, |()| Stage::Ready);
+        }
     }
 
     /// Takes note of how the step stands; `is_late` gives it up when it is not done.
@@ -230,9 +240,9 @@ mod tests {
 
     #[test]
     fn a_step_is_done_once_and_may_be_tried_again() {
-        let mut progress = Progress::new(&leader_crash::LESSON);
+        let mut progress = Progress::new(1, &leader_crash::LESSON);
         assert!(progress.begin_step().is_none(), "not ready");
-        progress.stage = Stage::Ready;
+        progress.on_prepared(Ok(()));
         assert!(progress.begin_step().is_some());
         assert!(progress.begin_step().is_none(), "it is being done");
         progress.on_check(Check::Wait("a leader".to_owned()), true);

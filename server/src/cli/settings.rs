@@ -1,6 +1,6 @@
 //! Where the configuration of a node comes from: the arguments that `start` and `health` share.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -82,13 +82,18 @@ impl SettingsArguments {
     }
 }
 
+/// Whether a variable of this name gives a configuration key.
+pub(super) fn gives_a_key(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(PREFIX)
+}
+
 /// The variables whose name is text; of those that give keys the value must be text too.
 fn text_variables(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<Vec<(String, String)>, ConfigError> {
     let mut texts = Vec::new();
     for (name, value) in variables {
-        let gives_a_key = name.as_encoded_bytes().starts_with(PREFIX);
+        let gives_a_key = gives_a_key(&name);
         match (name.into_string(), value.into_string()) {
             (Ok(name), Ok(value)) => texts.push((name, value)),
             (Ok(name), Err(_)) if gives_a_key => {

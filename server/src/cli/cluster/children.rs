@@ -1,6 +1,8 @@
 //! The nodes of a cluster as child processes: their output with a prefix, their end, and how they are stopped.
 
+use std::ffi::OsString;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 
 use anyhow::Context as _;
@@ -10,6 +12,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
 
 use super::plan::NodePlan;
+use crate::cli::settings::gives_a_key;
 
 /// What the line that a node prints when it is ready contains.
 const READY_MARK: &str = " is ready on ";
@@ -56,17 +59,8 @@ impl Node {
         events: &mpsc::Sender<NodeEvent>,
     ) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("cannot find the program's own file")?;
-        let mut command = Command::new(program);
-        command
-            .arg("start")
-            .arg(&plan.properties_file)
-            .args(["--cluster-id", cluster_id, "--until-stdin-closes"])
-            .args(log)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0);
-        let mut child = command
+        let variables = std::env::vars_os().map(|(name, _)| name);
+        let mut child = command(program, plan, cluster_id, log, variables)
             .spawn()
             .with_context(|| format!("cannot start {}", plan.name))?;
         let pid = child.id().unwrap_or_default();
@@ -96,6 +90,31 @@ impl Node {
         // Whoever would take it is gone with the process.
         let _ = self.signals.send(signal);
     }
+}
+
+/// What starts a node. Of our own `variables` it does not get those that give configuration keys: they would win over
+/// its properties file, and have all nodes use one id, the same ports, or a data folder that is none of ours.
+fn command(
+    program: PathBuf,
+    plan: &NodePlan,
+    cluster_id: &str,
+    log: &[&str],
+    variables: impl Iterator<Item = OsString>,
+) -> Command {
+    let mut command = Command::new(program);
+    command
+        .arg("start")
+        .arg(&plan.properties_file)
+        .args(["--cluster-id", cluster_id, "--until-stdin-closes"])
+        .args(log)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    for name in variables.filter(|name| gives_a_key(name)) {
+        command.env_remove(name);
+    }
+    command
 }
 
 /// Passes on what the node prints, and signals to it, until it has ended.
@@ -155,4 +174,32 @@ async fn print_lines(reader: impl AsyncRead + Unpin, print: impl Fn(&str)) {
 /// Prints a line with its node's name before it; a reader that has gone away does not matter.
 pub(in crate::cli) fn print_line(name: &str, line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{name} | {line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_that_give_keys_are_kept_from_the_nodes() {
+        let plan = NodePlan {
+            id: 1,
+            name: "broker-1".to_owned(),
+            address: "127.0.0.1:1".to_owned(),
+            properties_file: PathBuf::from("/data/broker-1.properties"),
+            properties: String::new(),
+            log_dir: PathBuf::from("/data/broker-1"),
+        };
+        let variables = ["KAFKA_LOG_DIRS", "PATH", "KAFKA_NODE_ID", "HIGHWATER_LOG"];
+        let variables = variables.into_iter().map(OsString::from);
+        let command = command(PathBuf::from("highwater"), &plan, "id", &[], variables);
+        let changed: Vec<_> = command.as_std().get_envs().collect();
+        assert_eq!(
+            changed,
+            [
+                ("KAFKA_LOG_DIRS".as_ref(), None),
+                ("KAFKA_NODE_ID".as_ref(), None)
+            ]
+        );
+    }
 }

@@ -88,7 +88,7 @@ impl BrokerSite {
         let Ok(permit) = Arc::clone(&self.watchers).try_acquire_owned() else {
             let mut refused = text(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "as many watch already as may\n",
+                "too many pages of the console are open already\n",
             );
             let retry_after = HeaderValue::from_static(RETRY_AFTER_SECONDS);
             refused.headers_mut().insert(RETRY_AFTER, retry_after);

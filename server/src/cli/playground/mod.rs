@@ -18,6 +18,7 @@ mod view;
 mod world;
 
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -321,17 +322,52 @@ fn open(url: &str) {
     } else {
         "xdg-open"
     };
-    let opened = Command::new(program)
-        .arg(url)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    match opened {
+    match opener(program, url).spawn() {
         Ok(mut child) => {
             // Waited for, so that no process is left half-way; it says nothing that matters.
             std::thread::spawn(move || drop(child.wait()));
         }
         Err(error) => tracing::debug!(%error, program, "the page is not opened"),
+    }
+}
+
+/// In a process group of its own: Ctrl-C on the terminal is not for a browser that it starts.
+fn opener(program: &str, url: &str) -> Command {
+    let mut opener = Command::new(program);
+    opener
+        .arg(url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0);
+    opener
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_to_the_group_of_the_terminal_does_not_reach_the_browser() {
+        let mut browser = opener("sleep", "20").spawn().expect("started");
+        let pid = rustix::process::Pid::from_child(&browser);
+        let group = rustix::process::getpgid(Some(pid));
+        browser.kill().and_then(|()| browser.wait()).expect("ended");
+        assert_eq!(group, Ok(pid));
+    }
+
+    #[test]
+    fn a_folder_with_something_in_it_is_refused_and_left_as_it_is() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let inner = dir.path().join("new");
+        assert_eq!(prepare_dir(&inner).ok(), Some(inner));
+        let error = prepare_dir(dir.path()).expect_err("not empty").to_string();
+        assert!(error.contains("is not empty"), "{error}");
+        assert!(dir.path().join("new").is_dir());
+        let file = dir.path().join("file");
+        std::fs::write(&file, "x").expect("written");
+        let error = in_full(&prepare_dir(&file).expect_err("a file"));
+        assert!(error.starts_with("cannot make "), "{error}");
+        assert_eq!(std::fs::read(&file).expect("there still"), b"x");
     }
 }

@@ -40,7 +40,7 @@ impl PlaygroundSite {
         let Ok(permit) = Arc::clone(&self.world.watchers).try_acquire_owned() else {
             return text(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "as many pages are open already as may\n",
+                "too many pages are open already\n",
             );
         };
         self.world.interest.notify_one();

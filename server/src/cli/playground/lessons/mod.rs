@@ -132,7 +132,7 @@ impl Progress {
             return None;
         }
         let step = self.step()?;
-        self.stage = Stage::Running("it is being done".to_owned());
+        self.stage = Stage::Running("what this step does to the cluster".to_owned());
         Some(step)
     }
 

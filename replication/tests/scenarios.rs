@@ -29,11 +29,14 @@ fn missing(reference: &str) -> Option<String> {
         let path = of_this_crate("tests/scripts").join(format!("{name}.txt"));
         return (!path.is_file()).then(|| format!("no script {name}"));
     }
-    let Some((file, test)) = name.split_once("::") else {
+    let Some((file, test)) = name.rsplit_once("::") else {
         return Some(format!("{reference} names no test"));
     };
     let path = match kind {
-        "cluster" | "raw" | "clients" => format!("../compat-tests/tests/{kind}/{file}.rs"),
+        "cluster" | "raw" | "clients" => {
+            let file = file.replace("::", "/");
+            format!("../compat-tests/tests/{kind}/{file}.rs")
+        }
         "test" => format!("../{file}"),
         other => return Some(format!("{other} is no kind of test")),
     };

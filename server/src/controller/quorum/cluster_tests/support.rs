@@ -136,6 +136,31 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// The files below a directory.
+fn names(dir: &Path) -> BTreeSet<PathBuf> {
+    let entries = std::fs::read_dir(dir).expect("listed");
+    entries
+        .map(|entry| entry.expect("an entry").path())
+        .flat_map(|path| match path.is_dir() {
+            true => names(&path),
+            false => BTreeSet::from([path]),
+        })
+        .collect()
+}
+
+/// A copy of a directory in use as it was at one moment: files may have grown while it was taken, but none came and none
+/// went. A snapshot that is missing beside the log that begins where it ends was never on any disk.
+fn image_of(dir: &Path) -> TempDir {
+    loop {
+        let image = tempfile::tempdir().expect("a directory");
+        let before = names(dir);
+        copy(dir, image.path());
+        if names(dir) == before {
+            return image;
+        }
+    }
+}
+
 impl Cluster {
     /// Starts all and waits for nothing.
     pub(super) fn start() -> Self {
@@ -267,8 +292,7 @@ impl Cluster {
         let synced = server_of_quorum.expect("a controller").synced();
         let log = Arc::clone(controller.handle().metadata_log().log());
         node.lost_from = Some(log.recovery_point());
-        let image = tempfile::tempdir().expect("a directory");
-        copy(node.dir.path(), image.path());
+        let image = image_of(node.dir.path());
         self.runtime
             .block_on(server.stop(Duration::from_millis(100)));
         controller.stop();

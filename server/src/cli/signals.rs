@@ -40,8 +40,16 @@ impl StopSignals {
         })
     }
 
-    /// From now on the end of stdin counts as SIGTERM, once.
+    /// From now on the end of stdin counts as SIGTERM, once. A process that is frozen when its parent ends is woken for it.
     pub(super) fn watch_stdin(&mut self) {
+        // The kernel hangs up process groups without a parent only where they have stopped before it ends; one that
+        // takes its SIGSTOP a moment later would be left for good.
+        #[cfg(target_os = "linux")]
+        if let Err(error) =
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::CONT))
+        {
+            tracing::warn!(%error, "if this process is frozen when its parent ends, it stays so");
+        }
         self.stdin = Some(tokio::io::stdin());
     }
 

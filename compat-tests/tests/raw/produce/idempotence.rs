@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn forgotten_producer_may_go_on_with_any_sequence() {
     let options = BrokerOptions::new()
-        .set("producer.id.expiration.ms", 1000)
+        .set("producer.id.expiration.ms", 5000)
         .set("producer.id.expiration.check.interval.ms", 100);
     for_each_broker_with(&options, |broker| {
         let topic = "produce-expired";

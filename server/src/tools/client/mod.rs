@@ -13,7 +13,7 @@ mod properties;
 mod topics;
 
 pub(crate) use cluster::{Cluster, Endpoint, NodeInfo};
-pub(crate) use configs::{DEFAULT_SOURCE, ResourceType};
+pub(crate) use configs::{ConfigChanges, DEFAULT_SOURCE, ResourceType};
 pub(crate) use error::KafkaError;
 pub(crate) use leaders::{Results, TopicPartition, by_topic};
 pub(crate) use metadata::{asked as asked_topic, topic_name, uuid_text};

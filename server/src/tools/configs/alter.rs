@@ -3,21 +3,11 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use kafka_protocol::messages::IncrementalAlterConfigsRequest;
-use kafka_protocol::messages::incremental_alter_configs_request::{
-    AlterConfigsResource, AlterableConfig,
-};
-use kafka_protocol::protocol::StrBytes;
-
 use super::ConfigsArguments;
 use super::entity::{Entity, EntityType};
 use super::parse::{Settings, check_keys, parse_settings};
 use crate::tools::ToolError;
-use crate::tools::client::{Cluster, KafkaError};
-
-/// IncrementalAlterConfigs' operations.
-const SET: i8 = 0;
-const DELETE: i8 = 1;
+use crate::tools::client::{Cluster, ConfigChanges, KafkaError};
 
 /// Who failed: they are told in different words.
 #[derive(Debug)]
@@ -72,17 +62,10 @@ pub(super) async fn alter(
         )
         .await?;
     }
-    let request = request(entity, name, &added, &deleted);
-    let is_node = matches!(entity.kind, EntityType::Brokers | EntityType::BrokerLoggers);
-    let node: Option<i32> = name.parse().ok().filter(|_| is_node);
-    let call = "incrementalAlterConfigs";
-    let response = match node {
-        Some(id) => cluster.call_node(call, id, &request).await?,
-        None => cluster.call_controller(call, &request).await?,
-    };
-    for resource in &response.responses {
-        KafkaError::check(resource.error_code, resource.error_message.as_deref())?;
-    }
+    let resource = (name.to_owned(), changes(added, &deleted));
+    cluster
+        .alter_configs(entity.kind.resource_type(), &[resource])
+        .await?;
     match name.is_empty() {
         true => writeln!(
             out,
@@ -131,27 +114,11 @@ fn read_settings(file: &Path) -> Result<Settings, ToolError> {
     Ok(settings)
 }
 
-fn request(
-    entity: &Entity,
-    name: &str,
-    added: &Settings,
-    deleted: &[&str],
-) -> IncrementalAlterConfigsRequest {
-    let config = |key: &str, operation, value: Option<&str>| {
-        AlterableConfig::default()
-            .with_name(StrBytes::from_string(key.to_owned()))
-            .with_config_operation(operation)
-            .with_value(value.map(|value| StrBytes::from_string(value.to_owned())))
-    };
-    let sets = added
-        .iter()
-        .map(|(key, value)| config(key, SET, Some(value)));
-    let deletes = deleted.iter().map(|key| config(key, DELETE, None));
-    let resource = AlterConfigsResource::default()
-        .with_resource_type(entity.kind.resource_type() as i8)
-        .with_resource_name(StrBytes::from_string(name.to_owned()))
-        .with_configs(sets.chain(deletes).collect());
-    IncrementalAlterConfigsRequest::default().with_resources(vec![resource])
+/// What is set, then what is taken back.
+fn changes(added: Settings, deleted: &[&str]) -> ConfigChanges {
+    let sets = added.into_iter().map(|(key, value)| (key, Some(value)));
+    let deletes = deleted.iter().map(|key| ((*key).to_owned(), None));
+    sets.chain(deletes).collect()
 }
 
 #[cfg(test)]
@@ -160,27 +127,13 @@ mod tests {
 
     #[test]
     fn settings_become_operations() {
-        let entity = Entity {
-            kind: EntityType::Topics,
-            name: Some("t".to_owned()),
-        };
         let added = Settings::from([("a".to_owned(), "1".to_owned())]);
-        let request = request(&entity, "t", &added, &["b"]);
-        let resource = &request.resources[0];
         assert_eq!(
-            (resource.resource_type, resource.resource_name.as_str()),
-            (2, "t")
+            changes(added, &["b"]),
+            [
+                ("a".to_owned(), Some("1".to_owned())),
+                ("b".to_owned(), None)
+            ]
         );
-        let configs = resource.configs.iter();
-        let configs: Vec<_> = configs
-            .map(|config| {
-                (
-                    config.name.as_str(),
-                    config.config_operation,
-                    config.value.as_deref(),
-                )
-            })
-            .collect();
-        assert_eq!(configs, [("a", SET, Some("1")), ("b", DELETE, None)]);
     }
 }

@@ -3,25 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-use kafka_protocol::messages::IncrementalAlterConfigsRequest;
-use kafka_protocol::messages::incremental_alter_configs_request::{
-    AlterConfigsResource, AlterableConfig,
-};
-use kafka_protocol::protocol::StrBytes;
-
 use super::plan::Assignment;
 use super::{Failure, Reassignment, joined};
-use crate::tools::client::{Cluster, KafkaError, ResourceType, TopicPartition};
+use crate::tools::client::{Cluster, ConfigChanges, ResourceType, TopicPartition};
 
 const LEADER_RATE: &str = "leader.replication.throttled.rate";
 const FOLLOWER_RATE: &str = "follower.replication.throttled.rate";
 const DIRECTORY_RATE: &str = "replica.alter.log.dirs.io.max.bytes.per.second";
 const LEADER_REPLICAS: &str = "leader.replication.throttled.replicas";
 const FOLLOWER_REPLICAS: &str = "follower.replication.throttled.replicas";
-
-/// IncrementalAlterConfigs' operations.
-const SET: i8 = 0;
-const DELETE: i8 = 1;
 
 /// The brokers that have a partition's records, and those that get them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -94,31 +84,35 @@ pub(super) async fn between_brokers(
 ) -> Result<(), Failure> {
     let moves = moves(under_way, proposed, current);
     let followers = throttled(&moves, |begun| &begun.destinations);
-    let resources =
-        throttled(&moves, |begun| &begun.sources)
-            .into_iter()
-            .map(|(topic, leaders)| {
-                let followers = followers.get(topic).map(joined).unwrap_or_default();
-                let configs = vec![
-                    (LEADER_REPLICAS, Some(joined(&leaders))),
-                    (FOLLOWER_REPLICAS, Some(followers)),
-                ];
-                (topic.to_owned(), configs)
-            });
-    alter(cluster, ResourceType::Topic, resources.collect()).await?;
+    let leaders = throttled(&moves, |begun| &begun.sources);
+    let resources = leaders.into_iter().map(|(topic, leaders)| {
+        let followers = followers.get(topic).map(joined).unwrap_or_default();
+        let configs = changes([
+            (LEADER_REPLICAS, Some(joined(&leaders))),
+            (FOLLOWER_REPLICAS, Some(followers)),
+        ]);
+        (topic.to_owned(), configs)
+    });
+    let resources: Vec<_> = resources.collect();
+    cluster
+        .alter_configs(ResourceType::Topic, &resources)
+        .await?;
     let brokers: BTreeSet<_> = moves
         .values()
         .flat_map(|begun| begun.sources.iter().chain(&begun.destinations))
         .collect();
     let rate_text = Some(rate.to_string());
     let resources = brokers.into_iter().map(|id| {
-        let configs = vec![
+        let configs = changes([
             (LEADER_RATE, rate_text.clone()),
             (FOLLOWER_RATE, rate_text.clone()),
-        ];
+        ]);
         (id.to_string(), configs)
     });
-    alter(cluster, ResourceType::Broker, resources.collect()).await?;
+    let resources: Vec<_> = resources.collect();
+    cluster
+        .alter_configs(ResourceType::Broker, &resources)
+        .await?;
     writeln!(out, "The inter-broker throttle limit was set to {rate} B/s")?;
     Ok(())
 }
@@ -131,12 +125,13 @@ pub(super) async fn between_directories(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let resources = brokers.iter().map(|id| {
-        (
-            id.to_string(),
-            vec![(DIRECTORY_RATE, Some(rate.to_string()))],
-        )
+        let configs = changes([(DIRECTORY_RATE, Some(rate.to_string()))]);
+        (id.to_string(), configs)
     });
-    alter(cluster, ResourceType::Broker, resources.collect()).await?;
+    let resources: Vec<_> = resources.collect();
+    cluster
+        .alter_configs(ResourceType::Broker, &resources)
+        .await?;
     writeln!(
         out,
         "The replica-alter-dir throttle limit was set to {rate} B/s"
@@ -162,8 +157,11 @@ pub(super) async fn clear(
     let keys = [LEADER_RATE, FOLLOWER_RATE, DIRECTORY_RATE];
     let resources = brokers
         .iter()
-        .map(|id| (id.to_string(), keys.map(|key| (key, None)).to_vec()));
-    alter(cluster, ResourceType::Broker, resources.collect()).await?;
+        .map(|id| (id.to_string(), changes(keys.map(|key| (key, None)))));
+    let resources: Vec<_> = resources.collect();
+    cluster
+        .alter_configs(ResourceType::Broker, &resources)
+        .await?;
     let topics: BTreeSet<_> = entries
         .iter()
         .map(|(partition, _)| &partition.topic)
@@ -177,60 +175,17 @@ pub(super) async fn clear(
     let keys = [LEADER_REPLICAS, FOLLOWER_REPLICAS];
     let resources = topics
         .iter()
-        .map(|topic| (topic.to_string(), keys.map(|key| (key, None)).to_vec()));
-    alter(cluster, ResourceType::Topic, resources.collect()).await?;
+        .map(|topic| (topic.to_string(), changes(keys.map(|key| (key, None)))));
+    let resources: Vec<_> = resources.collect();
+    cluster
+        .alter_configs(ResourceType::Topic, &resources)
+        .await?;
     Ok(())
 }
 
-/// Keys with new values; without one the key is taken back.
-type Changes = Vec<(&'static str, Option<String>)>;
-
-/// Changes settings of topics or brokers. A broker is asked for its own.
-async fn alter(
-    cluster: &Cluster,
-    kind: ResourceType,
-    resources: Vec<(String, Changes)>,
-) -> Result<(), KafkaError> {
-    const CALL: &str = "incrementalAlterConfigs";
-    let responses = match kind {
-        ResourceType::Broker => {
-            let mut responses = Vec::new();
-            for (name, changes) in &resources {
-                let request = request(kind, [(name, changes)]);
-                let id = name.parse().unwrap_or_default();
-                responses.push(cluster.call_node(CALL, id, &request).await?);
-            }
-            responses
-        }
-        _ if resources.is_empty() => Vec::new(),
-        _ => {
-            let all = resources.iter().map(|(name, changes)| (name, changes));
-            vec![cluster.call_controller(CALL, &request(kind, all)).await?]
-        }
-    };
-    for result in responses.iter().flat_map(|response| &response.responses) {
-        KafkaError::check(result.error_code, result.error_message.as_deref())?;
-    }
-    Ok(())
-}
-
-fn request<'a>(
-    kind: ResourceType,
-    resources: impl IntoIterator<Item = (&'a String, &'a Changes)>,
-) -> IncrementalAlterConfigsRequest {
-    let resources = resources.into_iter().map(|(name, changes)| {
-        let configs = changes.iter().map(|(key, value)| {
-            AlterableConfig::default()
-                .with_name(StrBytes::from_static_str(key))
-                .with_config_operation(if value.is_some() { SET } else { DELETE })
-                .with_value(value.clone().map(StrBytes::from_string))
-        });
-        AlterConfigsResource::default()
-            .with_resource_type(kind as i8)
-            .with_resource_name(StrBytes::from_string(name.clone()))
-            .with_configs(configs.collect())
-    });
-    IncrementalAlterConfigsRequest::default().with_resources(resources.collect())
+/// These settings with these values; without one a setting is taken back.
+fn changes<const N: usize>(changes: [(&str, Option<String>); N]) -> ConfigChanges {
+    changes.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
 #[cfg(test)]
@@ -255,14 +210,5 @@ mod tests {
         assert_eq!(joined(&leaders["t"]), "0:1,0:2,10:1");
         let followers = throttled(&moves, |begun| &begun.destinations);
         assert_eq!(joined(&followers["t"]), "0:4,10:2");
-    }
-
-    #[test]
-    fn a_setting_without_a_value_is_taken_back() {
-        let changes = vec![(LEADER_RATE, Some("5".to_owned())), (FOLLOWER_RATE, None)];
-        let request = request(ResourceType::Broker, [(&"1".to_owned(), &changes)]);
-        let configs = request.resources[0].configs.iter();
-        let operations: Vec<_> = configs.map(|config| config.config_operation).collect();
-        assert_eq!(operations, [SET, DELETE]);
     }
 }

@@ -47,3 +47,13 @@ pub fn validate(name: &str) -> Result<(), ClusterError> {
         "Topic name is invalid: {reason}"
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn internal_topics_are_kafkas_own() {
+        assert!(is_internal("__consumer_offsets") && !is_internal("__mine"));
+    }
+}

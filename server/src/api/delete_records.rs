@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use highwater_replication::cluster::topic_name;
 use highwater_replication::runtime::low_watermark_wait::LowWatermarkWait;
 use highwater_replication::runtime::read::DeletedRecords;
 use kafka_protocol::ResponseError;
@@ -110,7 +111,7 @@ fn delete(
     index: i32,
     offset: i64,
 ) -> Result<DeletedRecords, ResponseError> {
-    if partitions::is_internal(topic) {
+    if topic_name::is_internal(topic) {
         return Err(ResponseError::InvalidTopicException);
     }
     let partition = partitions::by_name(broker, topic, index)?;

@@ -11,19 +11,6 @@ use uuid::Uuid;
 use super::error_code::ErrorCode;
 use crate::broker::Broker;
 
-/// Kafka's internal topics, which clients may read but not write.
-const INTERNAL_TOPICS: [&str; 3] = [
-    "__consumer_offsets",
-    "__transaction_state",
-    "__share_group_state",
-];
-
-/// Whether a topic is one of Kafka's internal ones.
-#[must_use]
-pub(super) fn is_internal(topic: &str) -> bool {
-    INTERNAL_TOPICS.contains(&topic)
-}
-
 /// Finds a partition by its topic's name.
 ///
 /// # Errors

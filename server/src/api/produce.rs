@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use highwater_replication::cluster::topic_name;
 use highwater_replication::runtime::commit_wait::CommitWait;
 use highwater_replication::runtime::error::PartitionError;
 use highwater_replication::runtime::partition::{Appended, Partition};
@@ -351,7 +352,7 @@ impl Producing<'_> {
         } else {
             partitions::by_name(self.broker, &topic.name, index)?
         };
-        let internal = partitions::is_internal(&partition.topic_partition().topic);
+        let internal = topic_name::is_internal(&partition.topic_partition().topic);
         if internal && self.ctx.client_id.as_deref() != Some(ADMIN_CLIENT_ID) {
             return Err(ResponseError::InvalidTopicException.into());
         }

@@ -5,9 +5,10 @@ use std::io::Write;
 use std::ops::Range;
 
 use clap::Args;
+use highwater_replication::cluster::topic_name::is_internal;
 
 use super::client::{TopicListing, TopicPartition};
-use super::patterns::{TopicPattern, is_internal};
+use super::patterns::TopicPattern;
 use super::{ClusterOptions, ToolError};
 
 /// The offset where there is none for the time.

@@ -1,24 +1,17 @@
 //! The order in which Java goes through a hash map: some tools print in it.
 
 use super::client::TopicPartition;
+use crate::coordinator::group::java_hash;
 
 /// The capacity of a map that nothing is said about.
 pub(super) const DEFAULT_CAPACITY: usize = 16;
-
-/// `String.hashCode`: over UTF-16 code units, wrapping.
-pub(super) fn text_hash(text: &str) -> i32 {
-    let units = text.encode_utf16();
-    units.fold(0_i32, |hash, unit| {
-        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
-    })
-}
 
 /// `TopicPartition.hashCode`.
 pub(super) fn partition_hash(partition: &TopicPartition) -> i32 {
     31_i32
         .wrapping_add(partition.partition)
         .wrapping_mul(31)
-        .wrapping_add(text_hash(&partition.topic))
+        .wrapping_add(java_hash(&partition.topic))
 }
 
 /// As [`hash_map_order_by`], for keys that are texts.
@@ -27,7 +20,7 @@ pub(super) fn hash_map_order<T>(
     initial_capacity: usize,
     key: impl Fn(&T) -> &str,
 ) {
-    hash_map_order_by(items, initial_capacity, |item| text_hash(key(item)));
+    hash_map_order_by(items, initial_capacity, |item| java_hash(key(item)));
 }
 
 /// Puts items into the order in which a `HashMap` of this initial capacity gives them back, when they were put in in
@@ -51,13 +44,6 @@ pub(super) fn hash_map_order_by<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_hash_is_javas() {
-        assert_eq!(text_hash(""), 0);
-        assert_eq!(text_hash("a"), 97);
-        assert_eq!(text_hash("hello world"), 1_794_106_052);
-    }
 
     #[test]
     fn topic_configs_come_in_the_order_that_kafka_prints() {

@@ -4,18 +4,6 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use super::ToolError;
 
-/// Kafka's own topics.
-const INTERNAL_TOPICS: [&str; 3] = [
-    "__consumer_offsets",
-    "__transaction_state",
-    "__share_group_state",
-];
-
-/// Whether a topic is one of Kafka's own.
-pub(super) fn is_internal(topic: &str) -> bool {
-    INTERNAL_TOPICS.contains(&topic)
-}
-
 /// A regular expression for whole topic names; commas separate alternatives, blanks and quotes around it do not count.
 #[derive(Debug, Clone)]
 pub(super) struct TopicPattern {
@@ -65,10 +53,5 @@ mod tests {
     fn what_is_no_pattern_is_named() {
         let error = TopicPattern::new("a[").expect_err("no pattern");
         assert_eq!(error.to_string(), "a[ is an invalid regex.");
-    }
-
-    #[test]
-    fn internal_topics_are_kafkas_own() {
-        assert!(is_internal("__consumer_offsets") && !is_internal("__mine"));
     }
 }

@@ -71,12 +71,17 @@ impl Default for GroupConfig {
     }
 }
 
+/// `String.hashCode` of Java: over UTF-16 code units, wrapping.
+pub(crate) fn java_hash(text: &str) -> i32 {
+    text.encode_utf16().fold(0_i32, |hash, unit| {
+        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+    })
+}
+
 /// The partition of `__consumer_offsets` that a group belongs to: Java's `String.hashCode` without its sign, modulo the
 /// number of partitions, so that a data directory of Apache Kafka keeps its groups.
 pub fn partition_for(group_id: &str, partitions: i32) -> i32 {
-    let hash = group_id.encode_utf16().fold(0_i32, |hash, unit| {
-        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
-    });
+    let hash = java_hash(group_id);
     // The one value without a positive counterpart counts as 0, as in Kafka.
     hash.checked_abs().unwrap_or(0) % partitions.max(1)
 }
@@ -84,6 +89,13 @@ pub fn partition_for(group_id: &str, partitions: i32) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_hash_is_javas() {
+        assert_eq!(java_hash(""), 0);
+        assert_eq!(java_hash("a"), 97);
+        assert_eq!(java_hash("hello world"), 1_794_106_052);
+    }
 
     #[test]
     fn partition_is_that_of_java() {

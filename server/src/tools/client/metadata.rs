@@ -1,22 +1,14 @@
-//! Metadata of topics, and the texts of names and ids.
+//! Metadata of topics.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{MetadataRequest, MetadataResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
-use uuid::Uuid;
 
 use super::{Cluster, KafkaError, TopicPartition};
 
 /// A topic's name as the protocol has it.
 pub(crate) fn topic_name(name: &str) -> TopicName {
     TopicName(StrBytes::from_string(name.to_owned()))
-}
-
-/// A topic id or directory id as Kafka prints it.
-pub(crate) fn uuid_text(id: Uuid) -> String {
-    URL_SAFE_NO_PAD.encode(id.as_bytes())
 }
 
 impl Cluster {
@@ -60,14 +52,4 @@ impl Cluster {
 /// A topic to ask for by its name.
 pub(crate) fn asked(name: &str) -> MetadataRequestTopic {
     MetadataRequestTopic::default().with_name(Some(topic_name(name)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_is_printed_as_kafka_does() {
-        assert_eq!(uuid_text(Uuid::nil()), "AAAAAAAAAAAAAAAAAAAAAA");
-    }
 }

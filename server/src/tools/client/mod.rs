@@ -16,7 +16,7 @@ pub(crate) use cluster::{Cluster, Endpoint, NodeInfo};
 pub(crate) use configs::{ConfigChanges, DEFAULT_SOURCE, ResourceType};
 pub(crate) use error::KafkaError;
 pub(crate) use leaders::{Results, TopicPartition, by_topic};
-pub(crate) use metadata::{asked as asked_topic, topic_name, uuid_text};
+pub(crate) use metadata::{asked as asked_topic, topic_name};
 pub(crate) use offsets::{Committed, Committer, EARLIEST, LATEST};
 pub(crate) use properties::{ClientProperties, key_value};
 pub(crate) use topics::{PartitionInfo, TopicDescription, TopicListing};

@@ -15,6 +15,7 @@ use super::ToolError;
 use super::client::{ClientProperties, Cluster, KafkaError};
 use super::producer::{Pending, Producer, ProducerConfig, Record};
 use super::signals::Signals;
+use crate::broker::now_ms;
 pub(crate) use arguments::ConsoleProducerArguments;
 use line_reader::LineReader;
 
@@ -89,7 +90,7 @@ impl Work {
                 return self.finish().await;
             };
             let record = Record {
-                timestamp: now_millis(),
+                timestamp: now_ms(),
                 ..reader.record(strip_end(&line)).map_err(ToolError::failed)?
             };
             self.maybe_begin(&record).await?;
@@ -181,13 +182,6 @@ async fn next_line(
 fn strip_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
-}
-
-pub(super) fn now_millis() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    })
 }
 
 /// Tells which records were given up; with `--sync` the first ends the tool, as in Kafka.

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::super::client::{
     Cluster, Committed, Committer, EARLIEST, KafkaError, LATEST, TopicPartition,
 };
 use super::arguments::ConsumerGroupsArguments;
 use super::{Failure, ToolError, csv, groups, print_error, tables, time, wanted};
+use crate::broker::now_ms;
 
 /// GROUP_ID_NOT_FOUND
 const NOT_FOUND: i16 = 69;
@@ -170,9 +170,7 @@ async fn plan(
     }
     if let Some(text) = &arguments.by_duration {
         let duration = time::parse_duration(text).map_err(Failure::Kafka)?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
-        return at_time(cluster, partitions, now.saturating_sub(duration), out).await;
+        return at_time(cluster, partitions, now_ms().saturating_sub(duration), out).await;
     }
     if let Some(file) = &arguments.from_file {
         let text = std::fs::read_to_string(file)

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use super::ToolError;
 use super::client::Cluster;
 use super::console_consumer::patient_cluster;
-use super::console_producer::now_millis;
 use super::consumer::{Consumer, ConsumerConfig};
+use crate::broker::now_ms;
 pub(crate) use arguments::ConsumerPerfTestArguments;
 use report::{Progress, Totals};
 
@@ -38,7 +38,7 @@ pub(super) async fn run(
     })?;
     let timeout = Duration::from_millis(arguments.timeout);
     let interval = Duration::from_millis(arguments.reporting_interval);
-    let (start_ms, began) = (now_millis(), Instant::now());
+    let (start_ms, began) = (now_ms(), Instant::now());
     let mut totals = Totals::default();
     let mut reported = (began, Totals::default(), Duration::ZERO);
     while totals.records < plan.records {
@@ -54,7 +54,7 @@ pub(super) async fn run(
             let rebalance = consumer.rebalance_time();
             if arguments.show_detailed_stats {
                 let progress = Progress {
-                    end: plan.date_format.format(now_millis()),
+                    end: plan.date_format.format(now_ms()),
                     elapsed: now.duration_since(reported.0),
                     rebalance: rebalance.saturating_sub(reported.2),
                     before: reported.1,
@@ -66,7 +66,7 @@ pub(super) async fn run(
             reported = (now, totals, rebalance);
         }
     }
-    let (elapsed, end_ms) = (began.elapsed(), now_millis());
+    let (elapsed, end_ms) = (began.elapsed(), now_ms());
     if totals.records < plan.records {
         writeln!(
             out,

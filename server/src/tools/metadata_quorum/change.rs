@@ -3,8 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use highwater_storage::types::TopicId;
 use kafka_protocol::messages::add_raft_voter_request::Listener;
 use kafka_protocol::messages::{AddRaftVoterRequest, RemoveRaftVoterRequest};
 use kafka_protocol::protocol::StrBytes;
@@ -12,7 +11,7 @@ use uuid::Uuid;
 
 use super::print::bracketed;
 use crate::tools::ToolError;
-use crate::tools::client::{ClientProperties, Cluster, KafkaError, uuid_text};
+use crate::tools::client::{ClientProperties, Cluster, KafkaError};
 
 /// How long the quorum may take.
 const TIMEOUT_MS: i32 = 60_000;
@@ -63,7 +62,7 @@ pub(super) async fn add(
         } else {
             "Added"
         },
-        uuid_text(directory_id),
+        TopicId(directory_id),
         endpoints.join(", ")
     )?;
     Ok(())
@@ -81,7 +80,7 @@ pub(super) async fn remove(
         let text = format!("Invalid negative --controller-id: {id}");
         return Err(ToolError::failed(text));
     }
-    let directory = parse_id(directory_id).ok_or_else(|| {
+    let directory: TopicId = directory_id.trim().parse().map_err(|_| {
         ToolError::failed(format!(
             "Failed to parse --controller-directory-id: {directory_id} is not 16 bytes in URL-safe base64"
         ))
@@ -90,26 +89,20 @@ pub(super) async fn remove(
         let request = RemoveRaftVoterRequest::default()
             .with_cluster_id(None)
             .with_voter_id(id)
-            .with_voter_directory_id(directory);
+            .with_voter_directory_id(directory.0);
         let response = cluster.call_controller("removeRaftVoter", &request).await?;
         KafkaError::check(response.error_code, response.error_message.as_deref())?;
     }
     writeln!(
         out,
-        "{} KRaft controller {id} with directory id {}",
+        "{} KRaft controller {id} with directory id {directory}",
         if dry_run {
             "DRY RUN of removing"
         } else {
             "Removed"
-        },
-        uuid_text(directory)
+        }
     )?;
     Ok(())
-}
-
-fn parse_id(text: &str) -> Option<Uuid> {
-    let bytes = URL_SAFE_NO_PAD.decode(text.trim()).ok()?;
-    <[u8; 16]>::try_from(bytes).ok().map(Uuid::from_bytes)
 }
 
 fn invalid(what: &str) -> ToolError {
@@ -160,10 +153,11 @@ fn directory_id(directory: &Path) -> Result<Uuid, ToolError> {
         ToolError::failed(format!("{}: line {line}: {reason}", file.display()))
     })?;
     let mut entries = entries.into_iter();
-    entries
+    let TopicId(id) = entries
         .find(|(key, _)| key == "directory.id")
-        .and_then(|(_, id)| parse_id(&id))
-        .ok_or_else(|| ToolError::failed(format!("No directory id found in {display}")))
+        .and_then(|(_, id)| id.trim().parse().ok())
+        .ok_or_else(|| ToolError::failed(format!("No directory id found in {display}")))?;
+    Ok(id)
 }
 
 /// The listeners for controllers: name, host and port, as others are told.

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use highwater_replication::cluster::topic_name::CLUSTER_METADATA_TOPIC;
 use kafka_protocol::messages::describe_quorum_request::{PartitionData, TopicData};
 use kafka_protocol::messages::{
     DescribeClusterRequest, DescribeQuorumRequest, DescribeQuorumResponse,
@@ -14,9 +15,7 @@ use kafka_protocol::messages::{
 
 use super::client::{Cluster, KafkaError, topic_name};
 use super::{EitherBootstrap, ToolError};
-
-/// The topic that is the log of the cluster's metadata.
-const METADATA_TOPIC: &str = "__cluster_metadata";
+use crate::broker::now_ms;
 
 /// Options of the tool.
 #[derive(Debug, Args)]
@@ -104,7 +103,7 @@ pub(super) async fn run(
             }
             (false, true) => {
                 let quorum = quorum(&cluster).await?;
-                let now_ms = human_readable.then(print::now_ms);
+                let now_ms = human_readable.then(now_ms);
                 Ok(print::replication(&quorum, now_ms, out)?)
             }
         },
@@ -125,7 +124,7 @@ pub(super) async fn run(
 async fn quorum(cluster: &Cluster) -> Result<print::Quorum, KafkaError> {
     let partition = PartitionData::default().with_partition_index(0);
     let topic = TopicData::default()
-        .with_topic_name(topic_name(METADATA_TOPIC))
+        .with_topic_name(topic_name(CLUSTER_METADATA_TOPIC))
         .with_partitions(vec![partition]);
     let request = DescribeQuorumRequest::default().with_topics(vec![topic]);
     let response: DescribeQuorumResponse = cluster

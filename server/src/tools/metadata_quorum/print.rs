@@ -1,12 +1,12 @@
 //! The quorum as text.
 
 use std::io::{self, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use highwater_storage::types::TopicId;
 use kafka_protocol::messages::DescribeQuorumResponse;
 use kafka_protocol::messages::describe_quorum_response::{Node, PartitionData, ReplicaState};
 
-use crate::tools::client::{KafkaError, uuid_text};
+use crate::tools::client::KafkaError;
 use crate::tools::table;
 
 /// What a controller answers about the quorum.
@@ -44,7 +44,7 @@ impl Quorum {
     fn replica(&self, replica: &ReplicaState) -> String {
         let mut fields = vec![format!("\"id\": {}", replica.replica_id.0)];
         if !replica.replica_directory_id.is_nil() {
-            let id = uuid_text(replica.replica_directory_id);
+            let id = TopicId(replica.replica_directory_id);
             fields.push(format!("\"directoryId\": \"{id}\""));
         }
         let node = self
@@ -80,14 +80,6 @@ pub(super) fn bracketed(host: &str) -> String {
         true => format!("[{host}]"),
         false => host.to_owned(),
     }
-}
-
-/// The clock, as Kafka's timestamps.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-    })
 }
 
 /// Prints `--status`.
@@ -152,7 +144,7 @@ pub(super) fn replication(
     let row = |replica: &ReplicaState, status: &str| {
         vec![
             replica.replica_id.0.to_string(),
-            uuid_text(replica.replica_directory_id),
+            TopicId(replica.replica_directory_id).to_string(),
             replica.log_end_offset.to_string(),
             (end - replica.log_end_offset).to_string(),
             time(replica.last_fetch_timestamp),

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::ToolError;
 use super::client::Cluster;
 use super::producer::{Producer, ProducerConfig, Record};
+use crate::broker::now_ms;
 pub(crate) use arguments::ProducerPerfTestArguments;
 use payload::{Keys, Payloads};
 use stats::Stats;
@@ -52,7 +53,7 @@ pub(super) async fn run(
             key: keys.next(number),
             value: Some(payloads.next(number)),
             headers: Vec::new(),
-            timestamp: super::console_producer::now_millis(),
+            timestamp: now_ms(),
         };
         producer.send(record).await?;
         note(&mut producer, &mut stats, &mut steady, out)?;

@@ -3,16 +3,15 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use highwater_replication::cluster::topic_name::is_internal;
+use highwater_storage::types::TopicId;
 use uuid::Uuid;
 
 use super::print::{Filter, TopicView, settings};
 use super::{TopicsArguments, existing, list_reassignments, plain};
 use crate::tools::ToolError;
-use crate::tools::client::{Cluster, ResourceType, TopicDescription, TopicPartition, uuid_text};
+use crate::tools::client::{Cluster, ResourceType, TopicDescription, TopicPartition};
 use crate::tools::java_order::hash_map_order;
-use crate::tools::patterns::is_internal;
 
 /// Partitions of one response where the command line says nothing.
 const PARTITIONS_PER_RESPONSE: i32 = 2000;
@@ -109,21 +108,18 @@ async fn with_id(
         true => Ok(Vec::new()),
         false => Err(ToolError::failed(format!(
             "TopicId '{}' does not exist as expected",
-            uuid_text(id)
+            TopicId(id)
         ))),
     }
 }
 
 fn parse_id(text: &str) -> Result<Uuid, ToolError> {
-    let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('='));
-    let bytes = bytes
-        .ok()
-        .and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
-    bytes.map(Uuid::from_bytes).ok_or_else(|| {
+    let id: TopicId = text.parse().map_err(|_| {
         ToolError::failed(format!(
             "{text} is no topic id: 22 characters in URL-safe base64"
         ))
-    })
+    })?;
+    Ok(id.0)
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ mod reassignments;
 use std::io::Write;
 
 use clap::Args;
+use highwater_replication::cluster::topic_name::is_internal;
 
 use super::client::{Cluster, KafkaError, TopicListing};
-use super::patterns::{TopicPattern, is_internal};
+use super::patterns::TopicPattern;
 use super::{ClusterOptions, ToolError};
 
 pub(super) use reassignments::{Reassignment, list_reassignments};

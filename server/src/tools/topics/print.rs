@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
+use highwater_storage::types::TopicId;
 use kafka_protocol::messages::describe_configs_response::DescribeConfigsResourceResult;
 
 use super::{Reassignment, TopicsArguments};
-use crate::tools::client::{
-    DEFAULT_SOURCE, PartitionInfo, TopicDescription, TopicPartition, uuid_text,
-};
+use crate::tools::client::{DEFAULT_SOURCE, PartitionInfo, TopicDescription, TopicPartition};
 use crate::tools::java_order::{DEFAULT_CAPACITY, hash_map_order};
 
 /// What is shown of topics and partitions.
@@ -92,7 +91,7 @@ impl TopicView<'_> {
             .collect();
         write!(out, "Topic: {}", self.topic.name)?;
         if !self.topic.id.is_nil() {
-            write!(out, "\tTopicId: {}", uuid_text(self.topic.id))?;
+            write!(out, "\tTopicId: {}", TopicId(self.topic.id))?;
         }
         let partitions = &self.topic.partitions;
         let replication_factor = partitions.first().map_or(0, |p| self.replication_factor(p));

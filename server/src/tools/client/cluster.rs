@@ -372,6 +372,20 @@ impl Cluster {
         Err(last)
     }
 
+    /// Asks the coordinator of a group, found anew for each attempt. `ask` gets its id.
+    ///
+    /// # Errors
+    /// As [`retry`](Self::retry).
+    pub(crate) async fn ask_coordinator<T>(
+        &self,
+        call: &str,
+        group: &str,
+        ask: impl AsyncFn(i32) -> Result<T, KafkaError>,
+    ) -> Result<T, KafkaError> {
+        self.retry(call, async || ask(self.try_coordinator(group).await?).await)
+            .await
+    }
+
     /// Sends a request to the coordinator of a group, found anew for each attempt. `error_code` takes the code out of
     /// the response: a coordinator that has moved or loads is asked again.
     ///
@@ -384,8 +398,7 @@ impl Cluster {
         request: &R,
         error_code: impl Fn(&R::Response) -> i16,
     ) -> Result<R::Response, KafkaError> {
-        self.retry(call, async || {
-            let id = self.try_coordinator(group).await?;
+        self.ask_coordinator(call, group, async |id| {
             let response = self.try_node(id, request).await?;
             match error_code(&response) {
                 // COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR

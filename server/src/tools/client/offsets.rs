@@ -9,6 +9,7 @@ use kafka_protocol::messages::offset_commit_request::{
 use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use kafka_protocol::messages::{
     BrokerId, GroupId, ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest,
+    OffsetFetchResponse,
 };
 use kafka_protocol::protocol::{Message as _, StrBytes};
 
@@ -119,8 +120,7 @@ impl Cluster {
         group: &str,
     ) -> Result<BTreeMap<TopicPartition, Committed>, KafkaError> {
         let id = GroupId(StrBytes::from_string(group.to_owned()));
-        self.retry("listConsumerGroupOffsets", async || {
-            let coordinator = self.try_coordinator(group).await?;
+        self.ask_coordinator("listConsumerGroupOffsets", group, async |coordinator| {
             let client = self.client(coordinator).await?;
             let request = |version| match version {
                 8.. => OffsetFetchRequest::default().with_groups(vec![
@@ -132,51 +132,8 @@ impl Cluster {
                     .with_group_id(id.clone())
                     .with_topics(None),
             };
-            let (version, response) = client.call_within(2..=9, request).await?;
-            let mut found = BTreeMap::new();
-            let mut add = |topic: &str, partition: i32, code: i16, offset: i64, epoch: i32| {
-                KafkaError::check(code, None)?;
-                if offset >= 0 {
-                    let committed = Committed {
-                        offset,
-                        leader_epoch: (epoch >= 0).then_some(epoch),
-                    };
-                    found.insert(TopicPartition::new(topic, partition), committed);
-                }
-                Ok::<(), KafkaError>(())
-            };
-            if version >= 8 {
-                for group in response.groups {
-                    KafkaError::check(group.error_code, None)?;
-                    for topic in group.topics {
-                        for p in topic.partitions {
-                            let (offset, epoch) = (p.committed_offset, p.committed_leader_epoch);
-                            add(
-                                &topic.name.0,
-                                p.partition_index,
-                                p.error_code,
-                                offset,
-                                epoch,
-                            )?;
-                        }
-                    }
-                }
-            } else {
-                KafkaError::check(response.error_code, None)?;
-                for topic in response.topics {
-                    for p in topic.partitions {
-                        let (offset, epoch) = (p.committed_offset, p.committed_leader_epoch);
-                        add(
-                            &topic.name.0,
-                            p.partition_index,
-                            p.error_code,
-                            offset,
-                            epoch,
-                        )?;
-                    }
-                }
-            }
-            Ok(found)
+            let (_, response) = client.call_within(2..=9, request).await?;
+            committed(&response)
         })
         .await
     }
@@ -191,8 +148,7 @@ impl Cluster {
         offsets: &BTreeMap<TopicPartition, i64>,
     ) -> Result<(), KafkaError> {
         let group = &committer.group;
-        self.retry("alterConsumerGroupOffsets", async || {
-            let coordinator = self.try_coordinator(group).await?;
+        self.ask_coordinator("alterConsumerGroupOffsets", group, async |coordinator| {
             let client = self.client(coordinator).await?;
             let request = |_| commit_request(committer, offsets);
             let (_, response) = client.call_within(2..=9, request).await?;
@@ -229,6 +185,44 @@ fn list_request(
         .with_topics(topics.collect())
 }
 
+/// The offsets that there are: those of the one group that was asked for, which has a place of its own from version 8.
+fn committed(
+    response: &OffsetFetchResponse,
+) -> Result<BTreeMap<TopicPartition, Committed>, KafkaError> {
+    KafkaError::check(response.error_code, None)?;
+    for group in &response.groups {
+        KafkaError::check(group.error_code, None)?;
+    }
+    let before_8 = response.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|p| {
+            let partition = TopicPartition::new(topic.name.0.as_str(), p.partition_index);
+            let (offset, leader_epoch) = (p.committed_offset, p.committed_leader_epoch);
+            (partition, p.error_code, offset, leader_epoch)
+        })
+    });
+    let topics = response.groups.iter().flat_map(|group| &group.topics);
+    let from_8 = topics.flat_map(|topic| {
+        topic.partitions.iter().map(|p| {
+            let partition = TopicPartition::new(topic.name.0.as_str(), p.partition_index);
+            let (offset, leader_epoch) = (p.committed_offset, p.committed_leader_epoch);
+            (partition, p.error_code, offset, leader_epoch)
+        })
+    });
+    let mut committed = BTreeMap::new();
+    for (partition, error_code, offset, leader_epoch) in before_8.chain(from_8) {
+        KafkaError::check(error_code, None)?;
+        if offset >= 0 {
+            let leader_epoch = (leader_epoch >= 0).then_some(leader_epoch);
+            let found = Committed {
+                offset,
+                leader_epoch,
+            };
+            committed.insert(partition, found);
+        }
+    }
+    Ok(committed)
+}
+
 fn commit_request(
     committer: &Committer,
     offsets: &BTreeMap<TopicPartition, i64>,
@@ -259,6 +253,11 @@ fn commit_request(
 
 #[cfg(test)]
 mod tests {
+    use kafka_protocol::messages::offset_fetch_response::{
+        OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions,
+        OffsetFetchResponseTopic, OffsetFetchResponseTopics,
+    };
+
     use super::*;
 
     #[test]
@@ -274,6 +273,55 @@ mod tests {
             .collect();
         let expected = [("a", 0), ("a", 2), ("b", 1)];
         assert_eq!(asked, expected.map(|(t, p)| (t.to_owned(), p, EARLIEST)));
+    }
+
+    #[test]
+    fn committed_offsets_are_read_in_both_shapes() {
+        let partition = |index, offset, epoch| {
+            OffsetFetchResponsePartition::default()
+                .with_partition_index(index)
+                .with_committed_offset(offset)
+                .with_committed_leader_epoch(epoch)
+        };
+        let before_8 = OffsetFetchResponse::default().with_topics(vec![
+            OffsetFetchResponseTopic::default()
+                .with_name(topic_name("t"))
+                .with_partitions(vec![
+                    partition(0, 5, 2),
+                    partition(1, 6, -1),
+                    partition(2, -1, -1),
+                ]),
+        ]);
+        let partition = |index, offset, epoch| {
+            OffsetFetchResponsePartitions::default()
+                .with_partition_index(index)
+                .with_committed_offset(offset)
+                .with_committed_leader_epoch(epoch)
+        };
+        let group = OffsetFetchResponseGroup::default().with_topics(vec![
+            OffsetFetchResponseTopics::default()
+                .with_name(topic_name("t"))
+                .with_partitions(vec![
+                    partition(0, 5, 2),
+                    partition(1, 6, -1),
+                    partition(2, -1, -1),
+                ]),
+        ]);
+        let from_8 = OffsetFetchResponse::default().with_groups(vec![group.clone()]);
+        let found = |index, offset, leader_epoch| {
+            let found = Committed {
+                offset,
+                leader_epoch,
+            };
+            (TopicPartition::new("t", index), found)
+        };
+        let expected = BTreeMap::from([found(0, 5, Some(2)), found(1, 6, None)]);
+        assert_eq!(committed(&before_8), Ok(expected.clone()));
+        assert_eq!(committed(&from_8), Ok(expected));
+        let code = |response: OffsetFetchResponse| committed(&response).map_err(|error| error.code);
+        assert_eq!(code(before_8.with_error_code(16)), Err(16));
+        let refused = group.with_error_code(30);
+        assert_eq!(code(from_8.with_groups(vec![refused])), Err(30));
     }
 
     #[test]

@@ -138,8 +138,7 @@ pub(super) async fn describe(cluster: &Cluster, id: &str) -> Result<Description,
 async fn describe_new(cluster: &Cluster, id: &str) -> Result<Description, KafkaError> {
     let request = ConsumerGroupDescribeRequest::default().with_group_ids(vec![group_id(id)]);
     cluster
-        .retry("describeConsumerGroups", async || {
-            let coordinator = cluster.try_coordinator(id).await?;
+        .ask_coordinator("describeConsumerGroups", id, async |coordinator| {
             let response = cluster.try_node(coordinator, &request).await?;
             let group = response.groups.into_iter().next();
             let group = group.ok_or_else(|| KafkaError::new(-1, None))?;
@@ -184,8 +183,7 @@ fn partitions(assignment: &Assignment) -> Vec<TopicPartition> {
 async fn describe_classic(cluster: &Cluster, id: &str) -> Result<Description, KafkaError> {
     let request = DescribeGroupsRequest::default().with_groups(vec![group_id(id)]);
     cluster
-        .retry("describeConsumerGroups", async || {
-            let coordinator = cluster.try_coordinator(id).await?;
+        .ask_coordinator("describeConsumerGroups", id, async |coordinator| {
             let response = cluster.try_node(coordinator, &request).await?;
             let group = response.groups.into_iter().next();
             let group = group.ok_or_else(|| KafkaError::new(-1, None))?;

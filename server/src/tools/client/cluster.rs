@@ -272,6 +272,12 @@ impl Cluster {
         Ok(known.values().map(|node| node.info.clone()).collect())
     }
 
+    /// A node that the metadata has named.
+    pub(crate) fn info(&self, id: i32) -> Option<NodeInfo> {
+        let known = self.known.lock();
+        known.get(&id).map(|node| node.info.clone())
+    }
+
     /// Asks for the nodes. One attempt.
     async fn refresh(&self) -> Result<(), KafkaError> {
         match self.endpoint {

@@ -113,10 +113,10 @@ pub(super) async fn list(
     Ok(found.into_values().collect())
 }
 
-async fn node(cluster: &Cluster, id: i32) -> Result<NodeInfo, KafkaError> {
-    let nodes = cluster.nodes().await?.into_iter();
-    let mut nodes = nodes.filter(|node| node.id == id);
-    nodes.next().ok_or_else(|| KafkaError::new(15, None))
+/// A coordinator that has just answered.
+fn node(cluster: &Cluster, id: i32) -> Result<NodeInfo, KafkaError> {
+    // COORDINATOR_NOT_AVAILABLE
+    cluster.info(id).ok_or_else(|| KafkaError::new(15, None))
 }
 
 /// What is known of a group.
@@ -164,7 +164,7 @@ async fn describe_new(cluster: &Cluster, id: &str) -> Result<Description, KafkaE
                 group_epoch: Some(group.group_epoch),
                 assignment_epoch: Some(group.assignment_epoch),
                 members: members.collect(),
-                coordinator: node(cluster, coordinator).await?,
+                coordinator: node(cluster, coordinator)?,
             })
         })
         .await
@@ -210,7 +210,7 @@ async fn describe_classic(cluster: &Cluster, id: &str) -> Result<Description, Ka
                 group_epoch: None,
                 assignment_epoch: None,
                 members: members.collect(),
-                coordinator: node(cluster, coordinator).await?,
+                coordinator: node(cluster, coordinator)?,
             })
         })
         .await

@@ -81,7 +81,7 @@ impl Pending {
     }
 }
 
-/// A batch that is complete.
+/// A batch, to which records are added until it is complete.
 #[derive(Debug, Clone)]
 pub(super) struct Batch {
     builder: RecordBatchBuilder,
@@ -89,6 +89,8 @@ pub(super) struct Batch {
     sealed: Option<(Bytes, i32)>,
     /// Its records.
     pub(super) records: Vec<Pending>,
+    /// What its records count for in the buffer, in bytes.
+    bytes: usize,
     /// Attempts that failed.
     pub(super) failures: u32,
 }
@@ -97,6 +99,16 @@ pub(super) struct Batch {
 pub(super) type ProducerId = (i64, i16);
 
 impl Batch {
+    fn new(compression: Compression) -> Self {
+        Batch {
+            builder: RecordBatchBuilder::new().compression(compression),
+            sealed: None,
+            records: Vec::new(),
+            bytes: 0,
+            failures: 0,
+        }
+    }
+
     /// The bytes to send.
     pub(super) fn bytes(&self) -> Bytes {
         self.sealed
@@ -121,7 +133,7 @@ impl Batch {
 
 #[derive(Debug, Default)]
 struct Queue {
-    open: Option<(RecordBatchBuilder, Vec<Pending>)>,
+    open: Option<Batch>,
     ready: VecDeque<Batch>,
     in_flight: usize,
     /// Something failed: nothing is sent before all that is on its way has come back, so that the order stays.
@@ -132,14 +144,7 @@ struct Queue {
 
 impl Queue {
     fn close(&mut self) {
-        if let Some((builder, records)) = self.open.take() {
-            self.ready.push_back(Batch {
-                builder,
-                sealed: None,
-                records,
-                failures: 0,
-            });
-        }
+        self.ready.extend(self.open.take());
     }
 }
 
@@ -150,6 +155,7 @@ pub(super) struct Accumulator {
     linger: Duration,
     compression: Compression,
     queues: BTreeMap<i32, Queue>,
+    /// What the records that are neither acknowledged nor given up count for.
     buffered_bytes: usize,
 }
 
@@ -164,9 +170,9 @@ impl Accumulator {
         }
     }
 
-    /// Bytes of records that are not acknowledged yet.
-    pub(super) fn buffered_bytes(&self) -> usize {
-        self.buffered_bytes
+    /// Whether a record of so many bytes may be added without more than `buffer_memory` waiting; the only one always may.
+    pub(super) fn has_room(&self, bytes: usize, buffer_memory: usize) -> bool {
+        self.buffered_bytes == 0 || self.buffered_bytes + bytes <= buffer_memory
     }
 
     /// Whether every record is acknowledged or given up.
@@ -182,24 +188,24 @@ impl Accumulator {
         self.buffered_bytes += size;
         let queue = self.queues.entry(partition).or_default();
         let is_full = |bytes: usize| bytes >= self.batch_size;
-        if let Some((builder, _)) = &queue.open
-            && is_full(builder.uncompressed_size_in_bytes() + size)
+        if let Some(batch) = &queue.open
+            && is_full(batch.builder.uncompressed_size_in_bytes() + size)
         {
             queue.close();
         }
         let compression = self.compression;
-        let (builder, records) = queue.open.get_or_insert_with(|| {
-            let builder = RecordBatchBuilder::new().compression(compression);
-            (builder, Vec::new())
-        });
+        let batch = queue.open.get_or_insert_with(|| Batch::new(compression));
         let headers = record.headers.iter();
         let headers: Vec<_> = headers
             .map(|(key, value)| (&key[..], value.as_deref()))
             .collect();
         let (key, value) = (record.key.as_deref(), record.value.as_deref());
-        builder.append_with_headers(record.timestamp, key, value, &headers);
-        records.push(Pending::of(record, now));
-        if is_full(builder.uncompressed_size_in_bytes()) || self.linger.is_zero() {
+        batch
+            .builder
+            .append_with_headers(record.timestamp, key, value, &headers);
+        batch.records.push(Pending::of(record, now));
+        batch.bytes += size;
+        if is_full(batch.builder.uncompressed_size_in_bytes()) || self.linger.is_zero() {
             queue.close();
         }
         !queue.ready.is_empty()
@@ -208,11 +214,7 @@ impl Accumulator {
     /// Completes the batches that have waited long enough, or all.
     pub(super) fn close(&mut self, now: Instant, all: bool) {
         for queue in self.queues.values_mut() {
-            let opened = queue
-                .open
-                .as_ref()
-                .and_then(|(_, records)| records.first())
-                .map(|record| record.since);
+            let opened = queue.open.as_ref().and_then(Batch::since);
             if opened.is_some_and(|opened| all || now >= opened + self.linger) {
                 queue.close();
             }
@@ -224,8 +226,8 @@ impl Accumulator {
         let queues = self.queues.values();
         queues
             .filter_map(|queue| {
-                let opened = queue.open.as_ref().and_then(|(_, records)| records.first());
-                let lingers = opened.map(|record| record.since + self.linger);
+                let opened = queue.open.as_ref().and_then(Batch::since);
+                let lingers = opened.map(|opened| opened + self.linger);
                 let rests = queue
                     .not_before
                     .filter(|_| !queue.ready.is_empty() && queue.in_flight == 0);
@@ -283,11 +285,7 @@ impl Accumulator {
         if let Some(queue) = self.queues.get_mut(&partition) {
             queue.in_flight = queue.in_flight.saturating_sub(1);
         }
-        let freed: usize = batch.builder.uncompressed_size_in_bytes() + 36 * batch.records.len();
-        self.buffered_bytes = self.buffered_bytes.saturating_sub(freed);
-        if self.is_empty() {
-            self.buffered_bytes = 0;
-        }
+        self.buffered_bytes = self.buffered_bytes.saturating_sub(batch.bytes);
     }
 
     /// Puts a batch back, before those that were sent after it.
@@ -396,7 +394,38 @@ mod tests {
             records.on_done(*partition, batch);
         }
         assert!(records.is_empty());
-        assert_eq!(records.buffered_bytes(), 0);
+        assert_eq!(records.buffered_bytes, 0);
+    }
+
+    #[test]
+    fn a_load_that_never_stops_stays_within_the_buffer() {
+        let now = Instant::now();
+        let mut records = accumulator();
+        let size = record(100).size_in_bytes();
+        let buffer_memory = 50 * size;
+        let mut waiting = 0;
+        for number in 0..10_000 {
+            while !records.has_room(size, buffer_memory) {
+                let batches = records.drain(0..3, None, 1, now).expect("built");
+                for (partition, batch) in &batches {
+                    waiting -= batch.records.len();
+                    records.on_done(*partition, batch);
+                }
+                assert!(!batches.is_empty() && !records.is_empty());
+            }
+            records.append(number % 3, &record(100), now);
+            waiting += 1;
+            assert_eq!(records.buffered_bytes, waiting * size);
+            assert!(waiting * size <= buffer_memory);
+        }
+        records.close(now, true);
+        while !records.is_empty() {
+            assert!(records.buffered_bytes > 0);
+            for (partition, batch) in records.drain(0..3, None, 1, now).expect("built") {
+                records.on_done(partition, &batch);
+            }
+        }
+        assert_eq!(records.buffered_bytes, 0);
     }
 
     #[test]

@@ -192,9 +192,11 @@ impl Producer {
             return Ok(());
         }
         let size = record.size_in_bytes();
-        while self.accumulator.buffered_bytes() > 0
-            && self.accumulator.buffered_bytes() + size > self.config.buffer_memory
-        {
+        while !self.accumulator.has_room(size, self.config.buffer_memory) {
+            // Nothing that lingers gets longer while all wait for room.
+            if self.requests.is_empty() {
+                self.accumulator.close(Instant::now(), true);
+            }
             self.step(None).await?;
         }
         let partition = self

@@ -1,5 +1,7 @@
 //! Metadata of topics.
 
+use std::collections::BTreeSet;
+
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{MetadataRequest, MetadataResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
@@ -26,30 +28,67 @@ impl Cluster {
         self.retry("metadata", async || self.try_metadata(&request).await)
             .await
     }
-}
 
-impl Cluster {
-    /// The partitions of a topic. Retried.
+    /// The partitions of topics, each of which is named once. Retried.
     ///
     /// # Errors
     /// When there is no such topic, or nobody answers.
     pub(crate) async fn partitions_of(
         &self,
-        topic: &str,
-    ) -> Result<Vec<TopicPartition>, KafkaError> {
-        let response = self.metadata(Some(&[topic])).await?;
-        let found = response.topics.into_iter().next();
-        // UNKNOWN_TOPIC_OR_PARTITION
-        let found = found.ok_or_else(|| KafkaError::new(3, None))?;
-        KafkaError::check(found.error_code, None)?;
-        let indexes = found.partitions.iter().map(|found| found.partition_index);
-        Ok(indexes
-            .map(|index| TopicPartition::new(topic, index))
-            .collect())
+        topics: &[&str],
+    ) -> Result<BTreeSet<TopicPartition>, KafkaError> {
+        partitions_of(topics, &self.metadata(Some(topics)).await?)
     }
+}
+
+fn partitions_of(
+    topics: &[&str],
+    response: &MetadataResponse,
+) -> Result<BTreeSet<TopicPartition>, KafkaError> {
+    if response.topics.len() < topics.len() {
+        // UNKNOWN_TOPIC_OR_PARTITION
+        return Err(KafkaError::new(3, None));
+    }
+    let mut partitions = BTreeSet::new();
+    for topic in &response.topics {
+        KafkaError::check(topic.error_code, None)?;
+        let name = topic.name.as_ref().map_or("", |name| name.0.as_str());
+        let indexes = topic.partitions.iter().map(|found| found.partition_index);
+        partitions.extend(indexes.map(|index| TopicPartition::new(name, index)));
+    }
+    Ok(partitions)
 }
 
 /// A topic to ask for by its name.
 pub(crate) fn asked(name: &str) -> MetadataRequestTopic {
     MetadataRequestTopic::default().with_name(Some(topic_name(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use kafka_protocol::messages::metadata_response::{
+        MetadataResponsePartition, MetadataResponseTopic,
+    };
+
+    use super::*;
+
+    #[test]
+    fn the_partitions_of_topics_are_all_there_or_the_reason_why_not() {
+        let topic = |name, error_code| {
+            MetadataResponseTopic::default()
+                .with_name(Some(topic_name(name)))
+                .with_error_code(error_code)
+                .with_partitions(vec![MetadataResponsePartition::default()])
+        };
+        let told = |asked: &[&str], topics: &[MetadataResponseTopic]| {
+            let response = MetadataResponse::default().with_topics(topics.to_vec());
+            partitions_of(asked, &response).map_err(|error| error.code)
+        };
+        let both = ["a", "b"].map(|name| TopicPartition::new(name, 0));
+        let asked = ["a", "b"];
+        let found = told(&asked, &[topic("b", 0), topic("a", 0)]);
+        assert_eq!(found, Ok(BTreeSet::from(both)));
+        assert_eq!(told(&asked, &[topic("a", 0)]), Err(3));
+        assert_eq!(told(&asked, &[topic("a", 0), topic("b", 17)]), Err(17));
+    }
 }

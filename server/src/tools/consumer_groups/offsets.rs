@@ -98,7 +98,7 @@ pub(super) async fn delete(
             partitions.extend(parse_partitions(topic)?);
             continue;
         }
-        match cluster.partitions_of(topic).await {
+        match cluster.partitions_of(&[topic]).await {
             Ok(found) => partitions.extend(found),
             Err(error) => {
                 results.insert((topic.clone(), -1), Some(error));

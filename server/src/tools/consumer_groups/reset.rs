@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use super::super::client::{
-    Cluster, Committed, Committer, EARLIEST, KafkaError, LATEST, TopicPartition,
+    Cluster, Committed, Committer, EARLIEST, KafkaError, LATEST, TopicPartition, by_topic,
 };
 use super::arguments::ConsumerGroupsArguments;
 use super::{Failure, ToolError, csv, groups, print_error, tables, time, wanted};
@@ -106,7 +106,7 @@ async fn scope(
         if topic.contains(':') {
             partitions.extend(parse_partitions(topic)?);
         } else {
-            partitions.extend(cluster.partitions_of(topic).await.map_err(bare)?);
+            partitions.extend(cluster.partitions_of(&[topic]).await.map_err(bare)?);
         }
     }
     Ok(partitions)
@@ -121,14 +121,11 @@ async fn check_existence(
     cluster: &Cluster,
     partitions: &BTreeSet<TopicPartition>,
 ) -> Result<(), Failure> {
-    let topics: BTreeSet<_> = partitions
-        .iter()
-        .map(|partition| &partition.topic)
-        .collect();
-    let mut existing = BTreeSet::new();
-    for topic in topics {
-        existing.extend(cluster.partitions_of(topic).await.map_err(bare)?);
+    if partitions.is_empty() {
+        return Ok(());
     }
+    let topics: Vec<_> = by_topic(partitions).into_keys().collect();
+    let existing = cluster.partitions_of(&topics).await.map_err(bare)?;
     let missing: Vec<_> = partitions
         .difference(&existing)
         .map(ToString::to_string)

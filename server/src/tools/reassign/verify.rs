@@ -1,6 +1,6 @@
 //! How far a reassignment is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use super::log_dirs::{Place, places};
@@ -24,11 +24,15 @@ pub(super) async fn verify(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let under_way = list_reassignments(cluster, None).await?;
+    let partitions = plan.entries.iter().map(|(partition, _)| partition);
+    let at_rest = partitions.filter(|partition| !under_way.contains_key(partition));
+    let topics = at_rest.map(|partition| partition.topic.as_str()).collect();
+    let replicas = replicas_of(cluster, topics).await?;
     let mut states = BTreeMap::new();
     for (partition, target) in &plan.entries {
         let (current, is_done) = match under_way.get(partition) {
             Some(reassignment) => (reassignment.replicas.clone(), false),
-            None => (replicas_of(cluster, partition).await?, true),
+            None => (replicas.get(partition).cloned().unwrap_or_default(), true),
         };
         let state = State {
             current,
@@ -53,20 +57,17 @@ pub(super) async fn verify(
     Ok(())
 }
 
-/// The replicas of a partition; none of one that does not exist.
-async fn replicas_of(
-    cluster: &Cluster,
-    partition: &TopicPartition,
-) -> Result<Vec<i32>, KafkaError> {
-    let topics = [partition.topic.clone()];
-    match generate::describe(cluster, &topics).await {
-        Ok(topics) => {
-            let mut assignment: Assignment = generate::assignment(&topics);
-            Ok(assignment.remove(partition).unwrap_or_default())
+/// The replicas of the topics' partitions; nothing of a topic that does not exist.
+async fn replicas_of(cluster: &Cluster, topics: BTreeSet<&str>) -> Result<Assignment, KafkaError> {
+    let mut replicas = Assignment::new();
+    for topic in topics {
+        match generate::describe(cluster, &[topic.to_owned()]).await {
+            Ok(topics) => replicas.extend(generate::assignment(&topics)),
+            Err(error) if error.class == "UnknownTopicOrPartitionException" => {}
+            Err(error) => return Err(error),
         }
-        Err(error) if error.class == "UnknownTopicOrPartitionException" => Ok(Vec::new()),
-        Err(error) => Err(error),
     }
+    Ok(replicas)
 }
 
 fn print_states(states: &BTreeMap<TopicPartition, State>, out: &mut dyn Write) -> io::Result<()> {

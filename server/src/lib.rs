@@ -9,6 +9,7 @@ pub mod console;
 pub mod controller;
 pub mod coordinator;
 pub mod fetch_session;
+mod kafka_names;
 pub mod log_dirs;
 pub mod metadata;
 pub mod metrics;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kafka_protocol::ResponseError;
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::{
@@ -11,6 +10,7 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 
+use crate::kafka_names;
 use crate::network::client::{Client, ClientError};
 
 /// Partitions by the name of their topic.
@@ -151,21 +151,12 @@ fn name(topic: &str) -> TopicName {
     TopicName(StrBytes::from_string(topic.to_owned()))
 }
 
-/// Kafka's name of an error code: `NOT_LEADER_OR_FOLLOWER` for 6.
+/// Kafka's name of an error code, `NOT_LEADER_OR_FOLLOWER` for 6; also where there is none.
 pub fn error_name(code: i16) -> String {
-    let error = match ResponseError::try_from_code(code) {
-        None => return "NONE".to_owned(),
-        Some(ResponseError::Unknown(code)) => return format!("error {code}"),
-        Some(error) => error,
-    };
-    let mut name = String::new();
-    for letter in format!("{error:?}").chars() {
-        if letter.is_ascii_uppercase() && !name.is_empty() {
-            name.push('_');
-        }
-        name.push(letter.to_ascii_uppercase());
+    match code {
+        0 => "NONE".to_owned(),
+        code => kafka_names::error_name(code).unwrap_or_else(|| format!("error {code}")),
     }
-    name
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
-use kafka_protocol::ResponseError;
 use kafka_protocol::messages::ApiKey;
 
 use super::families::Families;
 use crate::api::{API_KEYS, CloseReason};
+use crate::kafka_names;
 use crate::network::{ApiCounters, NetworkMetrics};
 
 /// Upper bound of a bucket of request times, in milliseconds.
@@ -97,20 +97,9 @@ fn api_name(key: i16) -> Option<String> {
     ApiKey::try_from(key).ok().map(|key| format!("{key:?}"))
 }
 
-/// Kafka's name of an error: `UNKNOWN_TOPIC_OR_PARTITION`.
+/// Kafka's name of an error, `UNKNOWN_TOPIC_OR_PARTITION`; of one that has none, its number.
 fn error_name(code: i16) -> String {
-    let error = match ResponseError::try_from_code(code) {
-        Some(error) if !matches!(error, ResponseError::Unknown(_)) => error,
-        _ => return code.to_string(),
-    };
-    let mut name = String::new();
-    for character in format!("{error:?}").chars() {
-        if character.is_ascii_uppercase() && !name.is_empty() {
-            name.push('_');
-        }
-        name.push(character.to_ascii_uppercase());
-    }
-    name
+    kafka_names::error_name(code).unwrap_or_else(|| code.to_string())
 }
 
 #[cfg(test)]

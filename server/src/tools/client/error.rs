@@ -1,5 +1,6 @@
 //! What a tool is told when something fails, in Kafka's words.
 
+use crate::kafka_names::constant_name;
 use crate::network::client::ClientError;
 
 /// An error with the class and text that Kafka's Java client gives it.
@@ -88,7 +89,7 @@ impl From<ClientError> for KafkaError {
         };
         let message = match &error {
             ClientError::UnsupportedVersion { api, .. } => {
-                format!("The node does not support {}", screaming(api))
+                format!("The node does not support {}", constant_name(api))
             }
             _ => error.to_string(),
         };
@@ -99,18 +100,6 @@ impl From<ClientError> for KafkaError {
             is_retriable: error.is_retriable(),
         }
     }
-}
-
-/// `ListOffsets` as `LIST_OFFSETS`.
-fn screaming(api: &str) -> String {
-    let mut text = String::new();
-    for character in api.chars() {
-        if character.is_ascii_uppercase() && !text.is_empty() {
-            text.push('_');
-        }
-        text.push(character.to_ascii_uppercase());
-    }
-    text
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::reader::ReadError;
 use super::schema::Message;
 use super::{Json, Reader, schemas};
+use crate::kafka_names::constant_name;
 
 /// The frame's only version.
 const FRAME_VERSION: i16 = 1;
@@ -77,18 +78,6 @@ fn number(reader: &mut Reader<'_>, what: &'static str) -> Result<i16, MetadataEr
         .unsigned_varint()
         .map_err(|_| MetadataError::Cut(what))?;
     i16::try_from(value).map_err(|_| MetadataError::TooLarge(what))
-}
-
-/// `REGISTER_BROKER_RECORD` of `RegisterBrokerRecord`.
-fn constant_name(name: &str) -> String {
-    let mut result = String::new();
-    for character in name.chars() {
-        if character.is_ascii_uppercase() && !result.is_empty() {
-            result.push('_');
-        }
-        result.push(character.to_ascii_uppercase());
-    }
-    result
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-"""Three requests of Kafka's protocol, byte by byte: for what no client library lets one ask."""
+"""Requests of Kafka's protocol, byte by byte: for what no client library lets one ask, or asks one broker only."""
 
 import socket
 import struct
+import time
 
 ERRORS = {0: "NONE", 3: "UNKNOWN_TOPIC_OR_PARTITION", 6: "NOT_LEADER_OR_FOLLOWER", 74: "FENCED_LEADER_EPOCH",
           75: "UNKNOWN_LEADER_EPOCH"}
@@ -77,3 +78,35 @@ def end_of_epoch(address, topic, believed_epoch, of_epoch):
     reader.take("i")  # one partition
     error, _, epoch, end = reader.take("hiiq")
     return ERRORS.get(error, str(error)), epoch, end
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def batch(value):
+    """A batch of one record, uncompressed and without a producer id."""
+    value = value.encode()
+    assert len(value) < 32, "numbers in a record are written in one byte each, doubled; 1 stands for -1: no key"
+    record = bytes([0, 0, 0, 1, len(value) * 2]) + value + b"\0"
+    now = int(time.time() * 1000)
+    data = struct.pack(">hiqqqhii", 0, 0, now, now, -1, -1, -1, 1) + bytes([len(record) * 2]) + record
+    data = struct.pack(">ibI", -1, 2, crc32c(data)) + data
+    return struct.pack(">qi", 0, len(data)) + data
+
+
+def produce(address, topic, value, acks):
+    """Produce of one record to partition 0, asked of this broker and no other: the error and the offset."""
+    records = batch(value)
+    body = struct.pack(">hhii", -1, acks, 5000, 1) + text(topic) + struct.pack(">iii", 1, 0, len(records)) + records
+    reader = ask(address, 0, 3, body)
+    reader.take("i")  # one topic
+    reader.text()
+    reader.take("i")  # one partition
+    _, error, offset, _ = reader.take("ihqq")
+    return ERRORS.get(error, str(error)), offset

@@ -446,6 +446,7 @@ async fn what_the_node_does_not_read_is_not_written() {
     let small = ProduceRequest::default();
     let heartbeat = BrokerHeartbeatRequest::default();
     let (first, second, third) = tokio::join!(
+        biased;
         connection.send_unanswered(&produce, 9),
         connection.send_unanswered(&small, 9),
         connection.call(&heartbeat, 0),

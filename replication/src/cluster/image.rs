@@ -175,6 +175,12 @@ impl BrokerRegistration {
     pub fn is_active(&self) -> bool {
         !self.fenced && !self.in_controlled_shutdown
     }
+
+    /// Where it is reached over the listener of this name.
+    pub fn end_point(&self, listener: &str) -> Option<&Endpoint> {
+        let mut end_points = self.end_points.iter();
+        end_points.find(|end_point| end_point.name == listener)
+    }
 }
 
 /// What the metadata says of one controller.

@@ -55,10 +55,7 @@ pub(super) fn node(
             ctx.listener.advertised_port,
         )
     } else {
-        let end_point = registration
-            .end_points
-            .iter()
-            .find(|end_point| end_point.name == ctx.listener.name)?;
+        let end_point = registration.end_point(&ctx.listener.name)?;
         (
             StrBytes::from_string(end_point.host.clone()),
             i32::from(end_point.port),

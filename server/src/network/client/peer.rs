@@ -61,6 +61,11 @@ impl Client {
         &self.address
     }
 
+    /// Whether it is a client of the node at this address.
+    pub fn is_at(&self, host: &str, port: u16) -> bool {
+        (self.host.as_str(), self.port) == (host, port)
+    }
+
     /// Sends a request in the highest version that both sides know.
     ///
     /// Dropping the future does not take the request back.

@@ -74,7 +74,7 @@ impl LeaderEndpointFactory for PeerEndpoints {
             leader,
             fetcher_id,
             shared: Arc::clone(&self.shared),
-            connected: Mutex::new(None),
+            client: Mutex::new(None),
         })
     }
 }
@@ -84,15 +84,8 @@ struct PeerEndpoint {
     leader: BrokerId,
     fetcher_id: usize,
     shared: Arc<Shared>,
-    /// The address that was last used, with its client.
-    connected: Mutex<Option<Connected>>,
-}
-
-#[derive(Clone)]
-struct Connected {
-    host: String,
-    port: u16,
-    client: Arc<Client>,
+    /// Of the address that was last used.
+    client: Mutex<Option<Arc<Client>>>,
 }
 
 impl PeerEndpoint {
@@ -101,25 +94,18 @@ impl PeerEndpoint {
         let unknown = || LeaderEndpointError::UnknownBroker(self.leader);
         let image = (self.shared.image)();
         let broker = image.broker(self.leader).ok_or_else(unknown)?;
-        let mut end_points = broker.end_points.iter();
-        let end_point = end_points
-            .find(|end_point| end_point.name == self.shared.listener_name)
+        let end_point = broker
+            .end_point(&self.shared.listener_name)
             .ok_or_else(unknown)?;
-        let mut connected = self.connected.lock();
-        if let Some(known) = &*connected
-            && (known.host == end_point.host && known.port == end_point.port)
+        let mut known = self.client.lock();
+        if let Some(client) = &*known
+            && client.is_at(&end_point.host, end_point.port)
         {
-            return Ok(Arc::clone(&known.client));
+            return Ok(Arc::clone(client));
         }
-        let (host, port) = (end_point.host.clone(), end_point.port);
-        let client = Client::new(host.clone(), port, Arc::clone(&self.shared.client));
-        let client = Arc::new(client);
-        *connected = Some(Connected {
-            host,
-            port,
-            client: Arc::clone(&client),
-        });
-        Ok(client)
+        let config = Arc::clone(&self.shared.client);
+        let client = Client::new(end_point.host.clone(), end_point.port, config);
+        Ok(Arc::clone(known.insert(Arc::new(client))))
     }
 }
 
@@ -168,8 +154,8 @@ impl LeaderEndpoint for PeerEndpoint {
     }
 
     fn disconnect(&self) {
-        if let Some(connected) = &*self.connected.lock() {
-            connected.client.disconnect("given up by this broker");
+        if let Some(client) = &*self.client.lock() {
+            client.disconnect("given up by this broker");
         }
     }
 

@@ -133,6 +133,7 @@ pub fn open(
 ) -> Result<LogDirs, LogDirError> {
     let mut found = Vec::with_capacity(settings.log_dirs.len());
     let mut unusable = Vec::new();
+    let mut last_failure = None;
     for path in std::mem::take(&mut settings.log_dirs) {
         match look_at(&path) {
             Ok(properties) => found.push((path, properties)),
@@ -140,22 +141,21 @@ pub fn open(
             Err(error) if error.is_of_the_disk() && !found.is_empty() => {
                 tracing::error!(dir = %path.display(), %error, "starting without a log directory, its replicas are offline");
                 let reason = error.to_string();
-                unusable.push((UnusableLogDir { path, reason }, error));
+                unusable.push(UnusableLogDir { path, reason });
+                last_failure = Some(error);
             }
             Err(error) => return Err(error),
         }
     }
     settings.log_dirs = found.iter().map(|(path, _)| path.clone()).collect();
     let manager = LogManager::open(settings)?;
-    let manager = match unusable.pop() {
+    if let Some(error) = last_failure
+        && !manager.has_metadata()?
+    {
         // Metadata that were begun anew would be older than what lies there.
-        Some((_, error)) if !manager.has_metadata()? => return Err(error),
-        Some(last) => {
-            unusable.push(last);
-            manager.without(unusable.into_iter().map(|(dir, _)| dir).collect())
-        }
-        None => manager,
-    };
+        return Err(error);
+    }
+    let manager = manager.without(unusable);
     let cluster_id = agree(&found, node_id, cluster_id)?;
     let mut directory_ids = Vec::with_capacity(found.len());
     let mut formatted = Vec::new();

@@ -83,10 +83,11 @@ impl Segment {
     ) -> Result<Option<Found>, ReadError> {
         let mut batches = Batches::new(map.get(start as usize..end as usize));
         // Behind an index entry the batch is near, and asking costs more than finding it.
-        let mut asked_for = start as usize + NEAR_BYTES;
+        let far = start as usize + NEAR_BYTES;
+        let mut asked_for = far;
         loop {
             let position = start + batches.position() as u32;
-            let is_far = position as usize >= start as usize + NEAR_BYTES;
+            let is_far = position as usize >= far;
             let is_due = asked_for <= position as usize + READ_AHEAD_BYTES / 2;
             if is_far && is_due && asked_for < end as usize {
                 let from = asked_for.max(position as usize);

@@ -1,6 +1,6 @@
 //! `highwater health`: asks a node whether it works, for health checks of containers and service managers.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use kafka_protocol::messages::ApiVersionsRequest;
 use kafka_protocol::protocol::StrBytes;
 
 use super::settings::SettingsArguments;
-use super::{FAILURE, in_full, print};
+use super::{failed, print};
 use crate::network::client::{Client, ClientConfig};
 
 /// Most that is read of what the node answers.
@@ -33,11 +33,7 @@ pub(super) struct HealthArguments {
 pub(super) fn health(arguments: &HealthArguments) -> ExitCode {
     match ask(arguments) {
         Ok(()) => print("healthy\n"),
-        Err(error) => {
-            // Nothing is left to tell it to when stderr is gone.
-            let _ = writeln!(io::stderr().lock(), "highwater: {}", in_full(&error));
-            ExitCode::from(FAILURE)
-        }
+        Err(error) => failed(&error),
     }
 }
 
@@ -110,6 +106,7 @@ fn ask_listener(host: &str, port: u16, patience: Duration) -> anyhow::Result<()>
 mod tests {
     use std::net::TcpListener;
 
+    use super::super::in_full;
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(10);

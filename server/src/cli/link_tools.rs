@@ -1,7 +1,6 @@
 //! `highwater link-tools`: the names of Kafka's scripts as links to this program.
 
 use std::fs;
-use std::io::{self, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::Args;
 
-use super::{FAILURE, in_full};
+use super::failed;
 use crate::tools;
 
 /// Where the links go, and what they point to.
@@ -28,11 +27,7 @@ pub(super) struct LinkToolsArguments {
 pub(super) fn link_tools(arguments: &LinkToolsArguments) -> ExitCode {
     match link(arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Nothing is left to tell it to when stderr is gone.
-            let _ = writeln!(io::stderr().lock(), "highwater: {}", in_full(&error));
-            ExitCode::from(FAILURE)
-        }
+        Err(error) => failed(&error),
     }
 }
 

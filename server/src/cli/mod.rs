@@ -191,6 +191,13 @@ fn in_full(error: &anyhow::Error) -> String {
     text
 }
 
+/// Tells on stderr why a command failed, and gives the exit code.
+fn failed(error: &anyhow::Error) -> ExitCode {
+    // Nothing is left to tell it to when stderr is gone.
+    let _ = writeln!(std::io::stderr().lock(), "highwater: {}", in_full(error));
+    ExitCode::from(FAILURE)
+}
+
 /// Puts `start` in where no command is given: `highwater --override a=b` starts too.
 fn with_default_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();

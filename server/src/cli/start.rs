@@ -1,13 +1,12 @@
 //! `highwater start`.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::ready::Ready;
 use super::signals::StopSignals;
-use super::{FAILURE, StartArguments, in_full, logging, runtime};
+use super::{StartArguments, failed, logging, print, runtime};
 use crate::broker::RunningBroker;
 use crate::config::{BrokerConfig, ConfigNotice, DynamicConfig};
 use crate::log_dirs;
@@ -22,11 +21,7 @@ pub(super) fn start(arguments: &StartArguments) -> ExitCode {
     let began = Instant::now();
     match run(arguments, began) {
         Ok(code) => code,
-        Err(error) => {
-            // Nothing is left to tell it to when stderr is gone.
-            let _ = writeln!(std::io::stderr().lock(), "highwater: {}", in_full(&error));
-            ExitCode::from(FAILURE)
-        }
+        Err(error) => failed(&error),
     }
 }
 
@@ -145,8 +140,6 @@ fn tell_ready(
         took,
     }
     .message();
-    let mut stdout = std::io::stdout().lock();
-    let _ = stdout
-        .write_all(message.as_bytes())
-        .and_then(|()| stdout.flush());
+    // A reader that has gone away does not matter.
+    print(&message);
 }

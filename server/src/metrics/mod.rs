@@ -56,8 +56,8 @@ impl Pages for BrokerPages {
     }
 
     /// The controller answers, and its log can be written, where this node is the active controller. Others work without
-    /// it: that the cluster has none is not cured by a restart of theirs. Partitions that are offline do not count: a restart would
-    /// take the others down with them.
+    /// it: that the cluster has none is not cured by a restart of theirs. Partitions that are offline do not count: a
+    /// restart would take the others down with them.
     fn health(&self) -> BoxFuture<'_, Result<(), String>> {
         let answer = self
             .broker

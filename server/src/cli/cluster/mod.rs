@@ -4,7 +4,6 @@ pub(super) mod children;
 pub(super) mod plan;
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use tokio::sync::mpsc;
 use self::children::{Node, NodeEvent, print_line};
 use self::plan::{ClusterPlan, NodePlan};
 use super::signals::StopSignals;
-use super::{FAILURE, in_full, runtime};
+use super::{FAILURE, failed, print, runtime};
 use crate::log_dirs;
 
 /// How long the nodes may take to stop; longer than a controlled shutdown with its retries.
@@ -53,11 +52,7 @@ pub(super) fn cluster(arguments: &ClusterArguments) -> ExitCode {
         .and_then(|runtime| runtime.block_on(run(arguments)));
     match done {
         Ok(code) => code,
-        Err(error) => {
-            // Nothing is left to tell it to when stderr is gone.
-            let _ = writeln!(std::io::stderr().lock(), "highwater: {}", in_full(&error));
-            ExitCode::from(FAILURE)
-        }
+        Err(error) => failed(&error),
     }
 }
 
@@ -189,11 +184,8 @@ fn tell_ready(
          Ctrl-C stops all.\n\n",
         nodes.len().min(3)
     );
-    let mut stdout = std::io::stdout().lock();
     // A reader that has gone away does not matter.
-    let _ = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
+    print(&text);
 }
 
 /// Tells that a broker has ended, and how it is started again.

@@ -95,10 +95,9 @@ pub(super) async fn delete_topic(client: &Client, topic: &str) -> Result<(), Str
         .with_topics(vec![
             DeleteTopicState::default().with_name(Some(name(topic))),
         ])
-        .with_topic_names(vec![name(topic)])
         .with_timeout_ms(TIMEOUT_MS);
-    // From version 6 on topics are named in another field, and the request can have one of them only.
-    let answer = client.call_within(6..=6, |_| request.with_topic_names(Vec::new()));
+    // Until version 5 topics were named in another field.
+    let answer = client.call_within(6..=6, |_| request);
     let (_, response) = within(answer).await?;
     let deleted = response.responses.first().ok_or("an empty answer")?;
     check(deleted.error_code, deleted.error_message.as_ref())

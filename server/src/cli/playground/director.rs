@@ -11,7 +11,7 @@ use super::action::Action;
 use super::admin;
 use super::lessons::{self, Check, Progress, Seen, Stage, Step};
 use super::narrator::{Event, Kind, set};
-use super::plan::{BROKERS, CONTROLLER};
+use super::plan::{BROKERS, CONTROLLER, NODES};
 use super::producer::{self, Outcome, Produced};
 use super::view::Process;
 use super::world::{LAG_MS, World};
@@ -77,8 +77,7 @@ impl World {
                     return Err(format!("broker {broker} is not frozen"));
                 }
                 self.say(format!("Broker {broker} goes on, by SIGCONT."));
-                self.set_process(broker, Process::Running);
-                self.signal(broker, Signal::CONT);
+                self.thaw(broker);
                 Ok(())
             }
             Action::Cut { from, to, cut } => {
@@ -108,9 +107,9 @@ impl World {
             }
             Action::Slow { broker, slow } => {
                 let how = if slow {
-                    "slow: 200 bytes a second"
+                    format!("slow: {SLOW_BYTES_PER_SECOND} bytes a second")
                 } else {
-                    "quick again"
+                    "quick again".to_owned()
                 };
                 self.say(format!("What broker {broker} fetches is {how}."));
                 let rate = slow.then_some(SLOW_BYTES_PER_SECOND);
@@ -170,10 +169,14 @@ impl World {
         }
     }
 
+    fn thaw(&self, broker: i32) {
+        self.set_process(broker, Process::Running);
+        self.signal(broker, Signal::CONT);
+    }
+
     fn set_cut_off(&self, broker: i32, is_cut: bool) {
-        let nodes = BROKERS.into_iter().chain([CONTROLLER]);
         self.network.change(|links| {
-            for other in nodes.filter(|other| *other != broker) {
+            for other in NODES.into_iter().filter(|other| *other != broker) {
                 links.set_cut((broker, other), is_cut);
                 links.set_cut((other, broker), is_cut);
             }
@@ -202,7 +205,6 @@ impl World {
     }
 
     fn set_rate(&self, per_second: u32) {
-        self.state.lock().rate = per_second;
         self.rate.send_replace(per_second);
     }
 
@@ -358,8 +360,7 @@ impl World {
         self.network.change(super::network::Links::heal);
         for broker in BROKERS {
             if self.process(broker) == Process::Frozen {
-                self.set_process(broker, Process::Running);
-                self.signal(broker, Signal::CONT);
+                self.thaw(broker);
             }
             let started_with = self.state.lock().lag_ms.get(&broker).copied();
             let is_up = self.process(broker) != Process::Down;
@@ -451,8 +452,8 @@ impl World {
                     produced: &produced,
                 })
             };
-            let is_over = matches!(check, Check::Done(_)) || Instant::now() > deadline;
             let is_late = Instant::now() > deadline;
+            let is_over = is_late || matches!(check, Check::Done(_));
             let is_taken = self.in_lesson(run, |progress| progress.on_check(check, is_late));
             if is_over || !is_taken {
                 return;

@@ -60,10 +60,8 @@ impl LogTail {
     /// Takes in whole batches; what follows them is read the next time.
     fn take(&mut self, bytes: &Bytes) {
         let mut batches = Batches::new(bytes);
-        let mut position = 0;
         while let Some(Ok((header, batch))) = batches.next() {
-            let batch = bytes.slice(position..position + batch.len());
-            position += batch.len();
+            let batch = bytes.slice_ref(batch);
             self.end = header.next_offset();
             let Ok(records) = decode_records(&batch, DecompressLimits::default()) else {
                 continue;
@@ -81,7 +79,7 @@ impl LogTail {
                 }
             }
         }
-        self.position += position as u64;
+        self.position += batches.position() as u64;
     }
 
     /// The last records.

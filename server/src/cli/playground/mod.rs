@@ -17,7 +17,6 @@ mod site;
 mod view;
 mod world;
 
-use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -32,13 +31,13 @@ use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use self::network::Network;
-use self::plan::{BROKERS, CONTROLLER, Plan};
+use self::plan::{BROKERS, CONTROLLER, NODES, Plan};
 use self::site::{Gate, PlaygroundSite};
 use self::view::Process;
 use self::world::{LAG_MS, World};
 use super::cluster::children::{NodeEvent, print_line};
 use super::signals::StopSignals;
-use super::{FAILURE, in_full, runtime};
+use super::{failed, print, runtime};
 use crate::log_dirs;
 use crate::web::WebServer;
 
@@ -86,11 +85,7 @@ pub(super) fn playground(arguments: &PlaygroundArguments) -> ExitCode {
         });
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Nothing is left to tell it to when stderr is gone.
-            let _ = writeln!(std::io::stderr().lock(), "highwater: {}", in_full(&error));
-            ExitCode::from(FAILURE)
-        }
+        Err(error) => failed(&error),
     }
 }
 
@@ -141,7 +136,7 @@ async fn play(
         data_dir,
         proxies: Vec::new(),
     };
-    for node in BROKERS.into_iter().chain([CONTROLLER]) {
+    for node in NODES {
         let proxy = network.add_proxy(node, plan.node_port(node)).await;
         plan.proxies.push((
             node,
@@ -308,11 +303,8 @@ fn tell_ready(world: &World, url: &str) {
         "\nThe playground is ready. Open\n  {url}\n\nIts brokers: {bootstrap} (data in {data})\n\
          Ctrl-C stops all.\n\n"
     );
-    let mut stdout = std::io::stdout().lock();
     // A reader that has gone away does not matter.
-    let _ = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush());
+    print(&text);
 }
 
 /// Opens the page in the browser of this desktop, if there is one.
@@ -345,6 +337,7 @@ fn opener(program: &str, url: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use super::super::in_full;
     use super::*;
 
     #[test]

@@ -269,9 +269,6 @@ fn refusal_rule(reason: &str) -> &'static str {
         "not_leader" => {
             "Only the leader serves this. A leader whose session with the controller has expired may have been replaced."
         }
-        "not_enough_replicas" => {
-            "acks=all is refused, and nothing written, while the ISR is smaller than min.insync.replicas."
-        }
         "not_enough_replicas_after_append" => {
             "The ISR shrank below min.insync.replicas after the append: the record is written, but not as safe as asked."
         }

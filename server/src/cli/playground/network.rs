@@ -45,6 +45,11 @@ impl Links {
         self.cut.contains(&direction)
     }
 
+    /// Whether nothing passes one way or the other.
+    pub(super) fn is_cut_between(&self, one: i32, other: i32) -> bool {
+        self.is_cut((one, other)) || self.is_cut((other, one))
+    }
+
     /// Whether a direction is slowed.
     pub(super) fn is_slow(&self, direction: Direction) -> bool {
         self.slow.contains_key(&direction)
@@ -156,10 +161,7 @@ async fn connect(
     let served = async {
         let mut whole = of_pipes;
         // As for a network that drops packets, no connection comes about while either direction is cut.
-        wait(&mut whole, |links| {
-            !links.is_cut(there) && !links.is_cut(back)
-        })
-        .await;
+        wait(&mut whole, |links| !links.is_cut_between(source, node)).await;
         let outgoing = TcpStream::connect((Ipv4Addr::LOCALHOST, target)).await?;
         outgoing.set_nodelay(true)?;
         let (from, to) = incoming.into_split();

@@ -61,7 +61,7 @@ async fn broker(world: &Arc<World>, id: i32, topic: &str) -> BrokerView {
     let process = world.process(id);
     let mut view = BrokerView::unknown(id, process);
     let links = world.network.links();
-    view.is_cut_off = links.is_cut((id, CONTROLLER)) || links.is_cut((CONTROLLER, id));
+    view.is_cut_off = links.is_cut_between(id, CONTROLLER);
     if process == Process::Running
         && let Some(client) = world.clients.get(&id)
     {

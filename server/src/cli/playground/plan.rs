@@ -10,6 +10,8 @@ use crate::cli::cluster::plan::{NodePlan, escape};
 pub(super) const BROKERS: [i32; 3] = [1, 2, 3];
 /// The controller, a process of its own: it is there whatever happens to the brokers.
 pub(super) const CONTROLLER: i32 = 3001;
+/// All nodes.
+pub(super) const NODES: [i32; 4] = [1, 2, 3, CONTROLLER];
 /// Ports from the first one on: the page, three for clients, three for brokers, the controller, three consoles.
 pub(super) const PORTS: u16 = 11;
 /// How long a broker may be silent before the controller fences it, in ms.
@@ -61,13 +63,15 @@ impl Plan {
         found.map_or_else(|| self.node_port(node), |(_, port)| *port)
     }
 
+    /// Folder of a node's data.
+    pub(super) fn log_dir(&self, node: i32) -> PathBuf {
+        self.data_dir.join(node_name(node))
+    }
+
     /// A node; a follower of it leaves the ISR when it lags for `lag_ms`.
     pub(super) fn node(&self, node: i32, lag_ms: u32) -> NodePlan {
-        let name = match node {
-            CONTROLLER => "controller".to_owned(),
-            broker => format!("broker-{broker}"),
-        };
-        let log_dir = self.data_dir.join(&name);
+        let name = node_name(node);
+        let log_dir = self.log_dir(node);
         let (address, properties) = match node {
             CONTROLLER => (
                 format!("127.0.0.1:{}", self.node_port(node)),
@@ -156,6 +160,14 @@ impl Plan {
             let _ = writeln!(text, "{key}={value}");
         }
         text
+    }
+}
+
+/// Name of its folder, its properties file and its log lines.
+fn node_name(node: i32) -> String {
+    match node {
+        CONTROLLER => "controller".to_owned(),
+        broker => format!("broker-{broker}"),
     }
 }
 

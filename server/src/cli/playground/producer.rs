@@ -3,18 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bytes::{BufMut as _, Bytes, BytesMut};
 use highwater_storage::record_batch::RecordBatchBuilder;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use kafka_protocol::messages::{ProduceRequest, RequestHeader, TopicName};
-use kafka_protocol::protocol::{Encodable as _, HeaderVersion as _, Request as _, StrBytes};
+use kafka_protocol::messages::{ProduceRequest, TopicName};
+use kafka_protocol::protocol::StrBytes;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::console::offsets::error_name;
-use crate::network::client::{Client, ClientConfig, ClientError};
+use crate::network::client::{Client, ClientConfig, ClientError, Connection};
 
 /// How long an append may wait for its in-sync replicas.
 pub(super) const PRODUCE_TIMEOUT: Duration = Duration::from_secs(6);
@@ -23,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// The newest version of Produce that names topics, not their ids.
 const PRODUCE_BY_NAME: i16 = 11;
 const CLIENT_ID: &str = "playground";
+const HOST: &str = "127.0.0.1";
 
 /// What became of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,12 +95,15 @@ pub(super) fn acks_name(acks: i16) -> String {
 
 /// A client of the playground's own for a broker's port for clients.
 pub(super) fn client(port: u16) -> Client {
-    let config = ClientConfig {
+    Client::new(HOST, port, config())
+}
+
+fn config() -> Arc<ClientConfig> {
+    Arc::new(ClientConfig {
         request_timeout: PATIENCE,
         connection_setup_timeout: Duration::from_secs(1),
         ..ClientConfig::named(CLIENT_ID)
-    };
-    Client::new("127.0.0.1", port, Arc::new(config))
+    })
 }
 
 /// Produces these values as one batch to partition 0.
@@ -120,7 +122,7 @@ pub(super) async fn produce(
         let sent = timeout(PATIENCE, send_only(port, &request)).await;
         return match sent {
             Ok(Ok(())) => Outcome::Sent,
-            Ok(Err(error)) => Outcome::Failed(error.to_string()),
+            Ok(Err(reason)) => Outcome::Failed(reason),
             Err(_) => Outcome::Failed("not sent in time".to_owned()),
         };
     }
@@ -177,34 +179,22 @@ fn request(topic: &str, acks: i16, values: &[String]) -> Result<ProduceRequest, 
         .with_topic_data(vec![topic]))
 }
 
-/// Sends a request that has no answer, over a connection of its own.
-async fn send_only(port: u16, request: &ProduceRequest) -> std::io::Result<()> {
-    let frame = frame(request).map_err(std::io::Error::other)?;
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
-    stream.write_all(&frame).await?;
-    // The broker reads to the end before it closes.
-    stream.shutdown().await
-}
-
-fn frame(request: &ProduceRequest) -> Result<Bytes, String> {
-    let header = RequestHeader::default()
-        .with_request_api_key(ProduceRequest::KEY)
-        .with_request_api_version(PRODUCE_BY_NAME)
-        .with_client_id(Some(StrBytes::from_static_str(CLIENT_ID)));
-    let mut body = BytesMut::new();
-    header
-        .encode(&mut body, ProduceRequest::header_version(PRODUCE_BY_NAME))
-        .and_then(|()| request.encode(&mut body, PRODUCE_BY_NAME))
-        .map_err(|error| error.to_string())?;
-    let length = i32::try_from(body.len()).map_err(|error| error.to_string())?;
-    let mut frame = BytesMut::with_capacity(4 + body.len());
-    frame.put_i32(length);
-    frame.extend_from_slice(&body);
-    Ok(frame.freeze())
+/// Sends a request that has no answer, over a connection of its own: a broker that refuses it closes the connection, and
+/// nothing is asked before, which a frozen one would not answer.
+async fn send_only(port: u16, request: &ProduceRequest) -> Result<(), String> {
+    let stream = TcpStream::connect((HOST, port)).await;
+    let stream = stream.map_err(|error| error.to_string())?;
+    let address = format!("{HOST}:{port}").into();
+    let connection = Connection::new(stream, address, config());
+    let sent = connection.send_unanswered(request, PRODUCE_BY_NAME).await;
+    sent.map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -232,10 +222,19 @@ mod tests {
         assert_eq!(acknowledged["text"], "acknowledged at offset 3");
     }
 
-    #[test]
-    fn a_request_without_an_answer_is_a_whole_frame() {
+    #[tokio::test]
+    async fn a_request_without_an_answer_is_a_whole_frame() {
         let request = request("t", 0, &["m0".to_owned()]).expect("a batch");
-        let frame = frame(&request).expect("a frame");
+        let broker = TcpListener::bind((HOST, 0)).await.expect("a port");
+        let port = broker.local_addr().expect("an address").port();
+        let (sent, received) = tokio::join!(send_only(port, &request), async {
+            let (mut stream, _) = broker.accept().await.expect("a connection");
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).await.expect("read");
+            received
+        });
+        assert_eq!(sent, Ok(()));
+        let frame = received;
         let length = i32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]]);
         assert_eq!(length as usize, frame.len() - 4);
         assert_eq!(frame[4..8], [0, 0, 0, 11], "Produce, version 11");

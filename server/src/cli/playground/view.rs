@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::network::Links;
-use super::plan::{BROKERS, CONTROLLER};
+use super::plan::{BROKERS, NODES};
 use crate::web::rows::Rows;
 
 /// What a broker's process does.
@@ -195,10 +195,9 @@ impl View {
             let row = self.broker_row(broker, consoles.get(&broker.id).copied());
             rows.insert(format!("broker/{}", broker.id), row);
         }
-        let nodes = BROKERS.into_iter().chain([CONTROLLER]);
         let mut cuts = Vec::new();
-        for from in nodes.clone() {
-            for to in nodes.clone().filter(|to| *to != from) {
+        for from in NODES {
+            for to in NODES.into_iter().filter(|to| *to != from) {
                 let direction = (from, to);
                 if links.is_cut(direction) || links.is_slow(direction) {
                     let is_cut = links.is_cut(direction);

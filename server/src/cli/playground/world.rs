@@ -51,7 +51,6 @@ pub(super) struct State {
     pub(super) topic: String,
     pub(super) topics_made: u32,
     pub(super) acks: i16,
-    pub(super) rate: u32,
     pub(super) min_isr: i32,
     pub(super) unclean: bool,
     pub(super) produced: VecDeque<Produced>,
@@ -112,7 +111,6 @@ impl World {
                 topic: String::new(),
                 topics_made: 0,
                 acks: -1,
-                rate: 0,
                 min_isr: 2,
                 unclean: false,
                 produced: VecDeque::new(),
@@ -144,7 +142,7 @@ impl World {
     /// Whether anybody looks, or something is done that depends on what is seen.
     pub(super) fn is_watched(&self) -> bool {
         let state = self.state.lock();
-        let is_needed = state.is_preparing || state.rate > 0 || state.lesson.is_some();
+        let is_needed = state.is_preparing || *self.rate.borrow() > 0 || state.lesson.is_some();
         is_needed || self.watchers.available_permits() < MAX_WATCHERS
     }
 
@@ -160,8 +158,7 @@ impl World {
 
     /// Folder of a broker's replica of the topic.
     pub(super) fn replica_dir(&self, broker: i32, topic: &str) -> PathBuf {
-        let folder = self.plan.data_dir.join(format!("broker-{broker}"));
-        folder.join(format!("{topic}-0"))
+        self.plan.log_dir(broker).join(format!("{topic}-0"))
     }
 
     /// Adds a line.
@@ -296,8 +293,7 @@ impl World {
     pub(super) fn any_client(&self) -> Result<&Client, String> {
         let links = self.network.links();
         let is_usable = |id: &i32| {
-            let is_whole = !links.is_cut((*id, CONTROLLER)) && !links.is_cut((CONTROLLER, *id));
-            self.process(*id) == Process::Running && is_whole
+            self.process(*id) == Process::Running && !links.is_cut_between(*id, CONTROLLER)
         };
         let id = BROKERS.into_iter().find(is_usable);
         id.and_then(|id| self.clients.get(&id))
@@ -377,7 +373,7 @@ impl World {
             "settings".to_owned(),
             json!({
                 "acks": producer::acks_name(state.acks),
-                "rate": state.rate,
+                "rate": *self.rate.borrow(),
                 "min_isr": state.min_isr,
                 "unclean": state.unclean,
                 "lag_ms": state.lag_ms.values().next(),

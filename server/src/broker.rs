@@ -13,9 +13,11 @@ use highwater_replication::runtime::replica_manager::ReplicaManager;
 mod background;
 mod membership;
 mod metadata_source;
+mod pages;
 mod start;
 mod wiring;
 
+pub use pages::BrokerPages;
 pub use start::{RunningBroker, StartError};
 
 use crate::config::DynamicConfig;

@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::config::{
-    ConfigError, ConfigNotice, DynamicConfig, StaticConfig, container_file, environment_properties,
+    ConfigError, ConfigNotice, DynamicConfig, StaticConfig, VARIABLE_PREFIX, container_file,
+    environment_properties,
 };
-
-/// Beginning of the variables that give configuration keys.
-const PREFIX: &[u8] = b"KAFKA_";
 
 /// What a configuration is read from.
 #[derive(Debug, Clone, Default, Args)]
@@ -84,7 +82,8 @@ impl SettingsArguments {
 
 /// Whether a variable of this name gives a configuration key.
 pub(super) fn gives_a_key(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(PREFIX)
+    name.as_encoded_bytes()
+        .starts_with(VARIABLE_PREFIX.as_bytes())
 }
 
 /// The variables whose name is text; of those that give keys the value must be text too.

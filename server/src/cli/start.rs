@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use super::ready::Ready;
 use super::signals::StopSignals;
 use super::{StartArguments, failed, logging, print, runtime};
-use crate::broker::RunningBroker;
+use crate::broker::{BrokerPages, RunningBroker};
 use crate::config::{BrokerConfig, ConfigNotice, DynamicConfig};
 use crate::log_dirs;
-use crate::metrics::BrokerPages;
 use crate::web::{BrokerSite, WebServer};
 
 /// Variable with the cluster id when the command line has none, as for Apache Kafka's container image.

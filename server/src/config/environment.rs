@@ -19,6 +19,9 @@ const NOT_KEYS: [&str; 15] = [
     "KAFKA_VERSION",
 ];
 
+/// What the names of variables that give keys begin with.
+pub const VARIABLE_PREFIX: &str = "KAFKA_";
+
 /// The configuration entries in these environment variables, sorted by key.
 ///
 /// `KAFKA_NODE_ID` gives `node.id`: the prefix goes, the rest becomes lower case, `_` becomes `.`, `__` becomes `_`
@@ -29,7 +32,7 @@ pub fn environment_properties(
     let mut entries: Vec<(String, String)> = variables
         .into_iter()
         .filter(|(name, _)| !NOT_KEYS.contains(&name.as_str()))
-        .filter_map(|(name, value)| Some((key_of(name.strip_prefix("KAFKA_")?), value)))
+        .filter_map(|(name, value)| Some((key_of(name.strip_prefix(VARIABLE_PREFIX)?), value)))
         .filter(|(key, _)| !key.is_empty())
         .collect();
     entries.sort();

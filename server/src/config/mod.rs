@@ -27,7 +27,7 @@ pub use broker_config::{BrokerConfig, HttpAddress};
 pub use container::{container_defaults, container_file};
 pub use documentation::markdown;
 pub use dynamic::{BrokerConfigEntry, ConfigSource, ConfigSynonym, DynamicConfig, DynamicScope};
-pub use environment::environment_properties;
+pub use environment::{VARIABLE_PREFIX, environment_properties};
 pub use key::{Allowed, ConfigKey, ConfigType, Support, UpdateMode};
 pub use listeners::{ListenerConfig, SecurityProtocol};
 pub use properties::parse_properties;

@@ -298,7 +298,11 @@ fn encode_assignment(partitions: &[TopicPartition]) -> Result<Bytes, KafkaError>
     Ok(bytes.freeze())
 }
 
-fn decode_assignment(mut bytes: Bytes) -> Result<Vec<TopicPartition>, KafkaError> {
+/// The partitions that the leader of a group has assigned to a member; none while it has not.
+///
+/// # Errors
+/// When the bytes are no assignment.
+pub(crate) fn decode_assignment(mut bytes: Bytes) -> Result<Vec<TopicPartition>, KafkaError> {
     if bytes.is_empty() {
         return Ok(Vec::new());
     }

@@ -17,6 +17,7 @@ use kafka_protocol::messages::MetadataRequest;
 use tokio::time::{Instant, sleep_until};
 
 pub(crate) use config::{ConsumerConfig, Reset};
+pub(crate) use group::decode_assignment;
 pub(crate) use records::Fetched;
 pub(crate) use subscription::{Received, Start, Subscription};
 

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use kafka_protocol::messages::consumer_group_describe_response::Assignment;
 use kafka_protocol::messages::{
-    ConsumerGroupDescribeRequest, ConsumerProtocolAssignment, DeleteGroupsRequest,
-    DescribeGroupsRequest, GroupId, ListGroupsRequest,
+    ConsumerGroupDescribeRequest, DeleteGroupsRequest, DescribeGroupsRequest, GroupId,
+    ListGroupsRequest,
 };
-use kafka_protocol::protocol::{Decodable as _, StrBytes};
+use kafka_protocol::protocol::StrBytes;
 
 use super::super::client::{Cluster, KafkaError, NodeInfo, TopicPartition};
+use super::super::consumer::decode_assignment;
 
 /// GROUP_ID_NOT_FOUND
 const NOT_FOUND: i16 = 69;
@@ -198,7 +198,8 @@ async fn describe_classic(cluster: &Cluster, id: &str) -> Result<Description, Ka
                 instance_id: member.group_instance_id.map(|id| id.to_string()),
                 client_id: member.client_id.to_string(),
                 host: member.client_host.to_string(),
-                assignment: classic_assignment(member.member_assignment),
+                // What cannot be read is another assignor's own.
+                assignment: decode_assignment(member.member_assignment).unwrap_or_default(),
                 target_assignment: None,
                 epoch: None,
                 is_upgraded: None,
@@ -214,29 +215,6 @@ async fn describe_classic(cluster: &Cluster, id: &str) -> Result<Description, Ka
             })
         })
         .await
-}
-
-/// The partitions that a leader of a group has assigned to a member; none while it has not.
-fn classic_assignment(mut bytes: Bytes) -> Vec<TopicPartition> {
-    let Some(version) = bytes
-        .first_chunk()
-        .map(|version| i16::from_be_bytes(*version))
-    else {
-        return Vec::new();
-    };
-    let mut body = bytes.split_off(2);
-    // Later versions only add fields behind.
-    match ConsumerProtocolAssignment::decode(&mut body, version.clamp(0, 3)) {
-        Ok(assignment) => assignment
-            .assigned_partitions
-            .iter()
-            .flat_map(|topic| {
-                let indexes = topic.partitions.iter();
-                indexes.map(|index| TopicPartition::new(topic.topic.0.as_str(), *index))
-            })
-            .collect(),
-        Err(_) => Vec::new(),
-    }
 }
 
 /// Deletes a group.

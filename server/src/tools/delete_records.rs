@@ -12,6 +12,7 @@ use kafka_protocol::messages::delete_records_request::{
 use kafka_protocol::messages::delete_records_response::DeleteRecordsResponse;
 
 use super::client::{Cluster, KafkaError, Results, TopicPartition, by_topic, topic_name};
+use super::lists::joined;
 use super::{ClusterOptions, ToolError, json};
 
 /// `request.timeout.ms`, which the broker is given for the replicas' answers.
@@ -65,10 +66,9 @@ fn parse_offsets(text: &str) -> Result<Offsets, ToolError> {
     if duplicates.is_empty() {
         return Ok(offsets);
     }
-    let duplicates: Vec<_> = duplicates.into_iter().collect();
     Err(ToolError::failed(format!(
         "Offset json file contains duplicate topic partitions: {}",
-        duplicates.join(",")
+        joined(&duplicates)
     )))
 }
 

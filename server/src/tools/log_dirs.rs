@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::client::{KafkaError, TopicPartition};
 use super::java_order::{DEFAULT_CAPACITY, hash_map_order, hash_map_order_by, partition_hash};
+use super::lists::{java_int, joined};
 use super::{ClusterOptions, ToolError};
 
 /// Options of the tool.
@@ -85,17 +86,7 @@ fn entries(list: &str) -> impl Iterator<Item = &str> {
 }
 
 fn parse_ids(list: &str) -> Result<BTreeSet<i32>, ToolError> {
-    entries(list)
-        .map(|id| {
-            id.parse()
-                .map_err(|_| ToolError::failed(format!("For input string: \"{id}\"")))
-        })
-        .collect()
-}
-
-fn joined(ids: &BTreeSet<i32>) -> String {
-    let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
-    ids.join(",")
+    entries(list).map(java_int).collect()
 }
 
 // The fields are in the order in which Kafka's tool prints them.

@@ -18,6 +18,7 @@ mod get_offsets;
 mod java_order;
 mod json;
 mod leader_election;
+mod lists;
 mod log_dirs;
 mod metadata_quorum;
 mod patterns;

@@ -6,6 +6,7 @@ use std::io::Write;
 use super::super::client::{
     Cluster, Committed, Committer, EARLIEST, KafkaError, LATEST, TopicPartition, by_topic,
 };
+use super::super::lists::joined;
 use super::arguments::ConsumerGroupsArguments;
 use super::{Failure, ToolError, csv, groups, print_error, tables, time, wanted};
 use crate::broker::now_ms;
@@ -126,16 +127,13 @@ async fn check_existence(
     }
     let topics: Vec<_> = by_topic(partitions).into_keys().collect();
     let existing = cluster.partitions_of(&topics).await.map_err(bare)?;
-    let missing: Vec<_> = partitions
-        .difference(&existing)
-        .map(ToString::to_string)
-        .collect();
+    let missing: Vec<_> = partitions.difference(&existing).collect();
     if missing.is_empty() {
         return Ok(());
     }
     Err(Failure::Kafka(format!(
         "The partitions \"{}\" do not exist",
-        missing.join(",")
+        joined(missing)
     )))
 }
 

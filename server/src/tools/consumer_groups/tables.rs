@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::super::client::TopicPartition;
+use super::super::client::{TopicPartition, by_topic};
+use super::super::lists::joined;
 use super::groups::{Description, Listed, Member};
 use super::offsets::Row;
 
@@ -101,19 +102,11 @@ fn assignment(partitions: &[TopicPartition]) -> String {
     if partitions.is_empty() {
         return MISSING.to_owned();
     }
-    let mut topics: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
-    for partition in partitions {
-        topics
-            .entry(&partition.topic)
-            .or_default()
-            .push(partition.partition);
-    }
-    let mut texts: Vec<_> = topics
+    let mut texts: Vec<_> = by_topic(partitions)
         .into_iter()
         .map(|(topic, mut indexes)| {
             indexes.sort_unstable();
-            let indexes: Vec<_> = indexes.iter().map(ToString::to_string).collect();
-            format!("{topic}:{}", indexes.join(","))
+            format!("{topic}:{}", joined(&indexes))
         })
         .collect();
     texts.sort();

@@ -13,10 +13,11 @@ use kafka_protocol::messages::{
 
 use super::plan::{Assignment, Directories, Plan, format};
 use super::{
-    Failure, ReassignPartitionsArguments, generate, joined, list_reassignments, log_dirs, throttle,
+    Failure, ReassignPartitionsArguments, generate, list_reassignments, log_dirs, throttle,
 };
 use crate::tools::ToolError;
 use crate::tools::client::{Cluster, KafkaError, TopicPartition, by_topic, topic_name};
+use crate::tools::lists::joined;
 
 /// How long the controller may take.
 const TIMEOUT_MS: i32 = 60_000;

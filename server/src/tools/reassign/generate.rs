@@ -9,6 +9,7 @@ use highwater_storage::types::BrokerId;
 use super::plan::{Assignment, duplicates, format};
 use super::{Failure, ReassignPartitionsArguments, log_dirs, not_found};
 use crate::tools::client::{Cluster, KafkaError, NodeInfo, TopicDescription, TopicPartition};
+use crate::tools::lists::java_int;
 use crate::tools::{ToolError, json};
 
 /// Partitions of one response.
@@ -76,11 +77,7 @@ pub(super) fn assignment(topics: &[TopicDescription]) -> Assignment {
 }
 
 fn parse_brokers(list: &str) -> Result<Vec<i32>, ToolError> {
-    let ids = list.split(',').map(|id| {
-        id.parse()
-            .map_err(|_| ToolError::failed(format!("For input string: \"{id}\"")))
-    });
-    let ids: Vec<i32> = ids.collect::<Result<_, _>>()?;
+    let ids: Vec<_> = list.split(',').map(java_int).collect::<Result<_, _>>()?;
     let repeated = duplicates(ids.iter().copied());
     match repeated.is_empty() {
         true => Ok(ids),

@@ -11,10 +11,11 @@ use kafka_protocol::messages::{AlterReplicaLogDirsRequest, DescribeLogDirsReques
 use kafka_protocol::protocol::StrBytes;
 use tokio::time::{Instant, sleep};
 
+use super::Failure;
 use super::plan::{Assignment, Directories, Replica};
-use super::{Failure, joined};
 use crate::tools::ToolError;
 use crate::tools::client::{Cluster, KafkaError, TopicPartition, by_topic, topic_name};
+use crate::tools::lists::joined;
 
 /// REPLICA_NOT_AVAILABLE: the replica is not on its new broker yet.
 const NOT_YET_THERE: i16 = 9;

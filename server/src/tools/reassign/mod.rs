@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::client::{Cluster, KafkaError};
+use super::lists::joined;
 use super::topics::{Reassignment, list_reassignments};
 use super::{EitherBootstrap, ToolError, json};
 
@@ -174,11 +175,6 @@ fn describe(reassignment: &Reassignment) -> String {
         }
     }
     text
-}
-
-fn joined<'a, T: ToString + 'a>(items: impl IntoIterator<Item = &'a T>) -> String {
-    let items: Vec<_> = items.into_iter().map(T::to_string).collect();
-    items.join(",")
 }
 
 /// Finds the action, and refuses options that do not go with it.

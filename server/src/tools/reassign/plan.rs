@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::tools::client::TopicPartition;
+use crate::tools::lists::joined;
 use crate::tools::{ToolError, json};
 
 /// What leaves the directory to the broker.
@@ -109,13 +110,13 @@ impl Plan {
         if !repeated.is_empty() {
             return Err(ToolError::failed(format!(
                 "Partition reassignment contains duplicate topic partitions: {}",
-                super::joined(&repeated)
+                joined(&repeated)
             )));
         }
         let repeated = self.entries.iter().filter_map(|(partition, replicas)| {
             let repeated = duplicates(replicas);
             let text = || {
-                let ids = super::joined(&repeated);
+                let ids = joined(&repeated);
                 format!("{partition} contains multiple entries for {ids}")
             };
             (!repeated.is_empty()).then(text)

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use super::plan::Assignment;
-use super::{Failure, Reassignment, joined};
+use super::{Failure, Reassignment};
 use crate::tools::client::{Cluster, ConfigChanges, ResourceType, TopicPartition};
+use crate::tools::lists::joined;
 
 const LEADER_RATE: &str = "leader.replication.throttled.rate";
 const FOLLOWER_RATE: &str = "follower.replication.throttled.rate";

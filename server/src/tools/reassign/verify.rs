@@ -5,8 +5,9 @@ use std::io::{self, Write};
 
 use super::log_dirs::{Place, places};
 use super::plan::{Assignment, Plan, Replica};
-use super::{Failure, generate, joined, list_reassignments, throttle};
+use super::{Failure, generate, list_reassignments, throttle};
 use crate::tools::client::{Cluster, KafkaError, TopicPartition};
+use crate::tools::lists::joined;
 
 /// The state of one partition.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::{TopicsArguments, plain};
 use crate::tools::ToolError;
 use crate::tools::client::{Cluster, KafkaError, topic_name};
+use crate::tools::lists::{java_int, joined};
 
 /// TOPIC_ALREADY_EXISTS
 const EXISTS: i16 = 36;
@@ -100,22 +101,19 @@ pub(super) fn parse_assignment(text: &str) -> Result<Vec<Vec<i32>>, ToolError> {
         return Ok(assignment);
     }
     for (partition, replicas) in text.split(',').enumerate() {
-        let replicas = replicas.split(':').map(str::trim).map(|id| {
-            id.parse()
-                .map_err(|_| ToolError::failed(format!("For input string: \"{id}\"")))
-        });
+        let replicas = replicas.split(':').map(str::trim).map(java_int);
         let replicas: Vec<i32> = replicas.collect::<Result<_, _>>()?;
         let is_repeated = |(index, id): (usize, &i32)| replicas[..index].contains(id);
         let repeated: Vec<_> = replicas
             .iter()
             .enumerate()
             .filter(|&entry| is_repeated(entry))
-            .map(|(_, id)| id.to_string())
+            .map(|(_, id)| id)
             .collect();
         if !repeated.is_empty() {
             return Err(ToolError::failed(format!(
                 "Partition replica lists may not contain duplicate entries: {}",
-                repeated.join(",")
+                joined(repeated)
             )));
         }
         if assignment

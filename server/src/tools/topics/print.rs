@@ -9,6 +9,7 @@ use kafka_protocol::messages::describe_configs_response::DescribeConfigsResource
 use super::{Reassignment, TopicsArguments};
 use crate::tools::client::{DEFAULT_SOURCE, PartitionInfo, TopicDescription, TopicPartition};
 use crate::tools::java_order::{DEFAULT_CAPACITY, hash_map_order};
+use crate::tools::lists::joined;
 
 /// What is shown of topics and partitions.
 #[derive(Debug, Clone, Copy, Default)]
@@ -169,11 +170,6 @@ impl TopicView<'_> {
             .and_then(|setting| setting.value.parse().ok())
             .unwrap_or(1)
     }
-}
-
-fn joined(ids: &[i32]) -> String {
-    let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
-    ids.join(",")
 }
 
 #[cfg(test)]

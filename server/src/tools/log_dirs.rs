@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use clap::Args;
+use kafka_protocol::messages::DescribeLogDirsResponse;
 use kafka_protocol::messages::describe_log_dirs_response::DescribeLogDirsResult;
-use kafka_protocol::messages::{DescribeLogDirsRequest, DescribeLogDirsResponse};
 use serde::Serialize;
 
-use super::client::{KafkaError, TopicPartition};
+use super::client::{KafkaError, replicas_in};
 use super::java_order::{DEFAULT_CAPACITY, hash_map_order, hash_map_order_by, partition_hash};
 use super::lists::{java_int, joined};
 use super::{ClusterOptions, ToolError};
@@ -60,14 +60,10 @@ pub(super) async fn run(arguments: LogDirsArguments, out: &mut dyn Write) -> Res
     let brokers = if wanted.is_empty() { existing } else { wanted };
     writeln!(out, "Querying brokers for log directories information")?;
     out.flush()?;
-    let request = DescribeLogDirsRequest::default().with_topics(None);
     let mut answers = Vec::new();
     for &broker in &brokers {
-        let response = cluster
-            .call_node("describeLogDirs", broker, &request)
-            .await?;
-        KafkaError::check(response.error_code, None)?;
-        answers.push((broker, response));
+        let response = cluster.describe_log_dirs("describeLogDirs", broker);
+        answers.push((broker, response.await?));
     }
     writeln!(
         out,
@@ -140,13 +136,7 @@ fn report(answers: &[(i32, DescribeLogDirsResponse)], topics: &BTreeSet<&str>) -
 }
 
 fn dir_report(dir: &DescribeLogDirsResult, topics: &BTreeSet<&str>) -> DirReport {
-    let replicas = dir.topics.iter().flat_map(|topic| {
-        topic.partitions.iter().map(|replica| {
-            let partition = TopicPartition::new(topic.name.0.as_str(), replica.partition_index);
-            (partition, replica)
-        })
-    });
-    let mut replicas: Vec<_> = replicas.collect();
+    let mut replicas: Vec<_> = replicas_in(dir).collect();
     // Kafka's tool puts them into one map, and those of the topics into another.
     hash_map_order_by(&mut replicas, DEFAULT_CAPACITY, |(key, _)| {
         partition_hash(key)

@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::Duration;
 
+use kafka_protocol::messages::AlterReplicaLogDirsRequest;
 use kafka_protocol::messages::alter_replica_log_dirs_request::{
     AlterReplicaLogDir, AlterReplicaLogDirTopic,
 };
-use kafka_protocol::messages::{AlterReplicaLogDirsRequest, DescribeLogDirsRequest};
 use kafka_protocol::protocol::StrBytes;
 use tokio::time::{Instant, sleep};
 
 use super::Failure;
 use super::plan::{Assignment, Directories, Replica};
 use crate::tools::ToolError;
-use crate::tools::client::{Cluster, KafkaError, TopicPartition, by_topic, topic_name};
+use crate::tools::client::{
+    Cluster, KafkaError, TopicPartition, by_topic, replicas_in, topic_name,
+};
 use crate::tools::lists::joined;
 
 /// REPLICA_NOT_AVAILABLE: the replica is not on its new broker yet.
@@ -38,35 +40,26 @@ pub(super) async fn places(
     replicas: impl IntoIterator<Item = Replica>,
 ) -> Result<BTreeMap<Replica, Place>, KafkaError> {
     let wanted: BTreeSet<_> = replicas.into_iter().collect();
+    let mut places: BTreeMap<Replica, Place> = BTreeMap::new();
+    if wanted.is_empty() {
+        return Ok(places);
+    }
     let brokers: BTreeSet<_> = wanted.iter().map(|replica| replica.broker).collect();
     let known: BTreeSet<_> = cluster.nodes().await?.iter().map(|node| node.id).collect();
-    let mut places = BTreeMap::new();
     for &broker in brokers.intersection(&known) {
-        let request = DescribeLogDirsRequest::default().with_topics(None);
-        let response = cluster
-            .call_node("describeReplicaLogDirs", broker, &request)
-            .await?;
-        KafkaError::check(response.error_code, None)?;
-        let directories = response.results.iter().filter(|dir| dir.error_code == 0);
-        for directory in directories {
-            for topic in &directory.topics {
-                for found in &topic.partitions {
-                    let replica = Replica {
-                        broker,
-                        partition: TopicPartition::new(
-                            topic.name.0.as_str(),
-                            found.partition_index,
-                        ),
-                    };
-                    if !wanted.contains(&replica) {
-                        continue;
-                    }
-                    let place: &mut Place = places.entry(replica).or_default();
-                    let directory = Some(directory.log_dir.to_string());
-                    match found.is_future_key {
-                        true => place.future = directory,
-                        false => place.current = directory,
-                    }
+        let response = cluster.describe_log_dirs("describeReplicaLogDirs", broker);
+        let response = response.await?;
+        for directory in response.results.iter().filter(|dir| dir.error_code == 0) {
+            for (partition, found) in replicas_in(directory) {
+                let replica = Replica { broker, partition };
+                if !wanted.contains(&replica) {
+                    continue;
+                }
+                let place = places.entry(replica).or_default();
+                let directory = Some(directory.log_dir.to_string());
+                match found.is_future_key {
+                    true => place.future = directory,
+                    false => place.current = directory,
                 }
             }
         }

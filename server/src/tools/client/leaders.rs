@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use kafka_protocol::messages::MetadataRequest;
 use kafka_protocol::messages::MetadataResponse;
 use tokio::time::Instant;
 
-use super::metadata::asked;
+use super::metadata::{asked, metadata_request};
 use super::{Cluster, KafkaError};
 
 /// How long a topic may be unknown: one that was just created may not be known to every broker.
@@ -138,9 +137,7 @@ impl Cluster {
         partitions: &BTreeSet<TopicPartition>,
     ) -> Result<Results<i32>, KafkaError> {
         let topics = by_topic(partitions).into_keys().map(asked).collect();
-        let request = MetadataRequest::default()
-            .with_topics(Some(topics))
-            .with_allow_auto_topic_creation(false);
+        let request = metadata_request(Some(topics));
         let response = self.try_metadata(&request).await?;
         Ok(leaders_of(partitions, &response))
     }

@@ -22,10 +22,21 @@ impl Cluster {
         &self,
         topics: Option<&[&str]>,
     ) -> Result<MetadataResponse, KafkaError> {
-        let request = MetadataRequest::default()
-            .with_topics(topics.map(|topics| topics.iter().map(|name| asked(name)).collect()))
-            .with_allow_auto_topic_creation(false);
-        self.retry("metadata", async || self.try_metadata(&request).await)
+        let topics = topics.map(|topics| topics.iter().map(|name| asked(name)).collect());
+        self.metadata_of("metadata", topics).await
+    }
+
+    /// As [`metadata`](Self::metadata), for topics named in any way. `call` is what Java's AdminClient names the call.
+    ///
+    /// # Errors
+    /// When nobody answers.
+    pub(super) async fn metadata_of(
+        &self,
+        call: &str,
+        topics: Option<Vec<MetadataRequestTopic>>,
+    ) -> Result<MetadataResponse, KafkaError> {
+        let request = metadata_request(topics);
+        self.retry(call, async || self.try_metadata(&request).await)
             .await
     }
 
@@ -57,6 +68,13 @@ fn partitions_of(
         partitions.extend(indexes.map(|index| TopicPartition::new(name, index)));
     }
     Ok(partitions)
+}
+
+/// Asks for these topics, or for all; one that does not exist is not created.
+pub(super) fn metadata_request(topics: Option<Vec<MetadataRequestTopic>>) -> MetadataRequest {
+    MetadataRequest::default()
+        .with_topics(topics)
+        .with_allow_auto_topic_creation(false)
 }
 
 /// A topic to ask for by its name.

@@ -6,9 +6,10 @@ use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::metadata_response::{
     MetadataResponsePartition, MetadataResponseTopic,
 };
-use kafka_protocol::messages::{BrokerId, DescribeTopicPartitionsRequest, MetadataRequest};
+use kafka_protocol::messages::{BrokerId, DescribeTopicPartitionsRequest};
 use uuid::Uuid;
 
+use super::metadata::asked;
 use super::{Cluster, KafkaError, topic_name};
 
 /// A topic's name, id and the indexes of its partitions.
@@ -56,11 +57,7 @@ impl Cluster {
     /// # Errors
     /// When nobody answers.
     pub(crate) async fn list_topics(&self) -> Result<Vec<TopicListing>, KafkaError> {
-        let request = MetadataRequest::default()
-            .with_topics(None)
-            .with_allow_auto_topic_creation(false);
-        let attempt = async || self.try_metadata(&request).await;
-        let response = self.retry("listTopics", attempt).await?;
+        let response = self.metadata_of("listTopics", None).await?;
         let topics = response.topics.iter().filter_map(listing);
         let mut topics: Vec<_> = topics.collect();
         topics.sort_by(|a, b| a.name.cmp(&b.name));
@@ -90,7 +87,9 @@ impl Cluster {
                 .with_cursor(cursor.take());
             let response = match self.call_any("describeTopicPartitions", &request).await {
                 Err(error) if error.class == "UnsupportedVersionException" => {
-                    return self.describe_by_metadata(&names).await;
+                    return self
+                        .describe_by(names.into_iter().map(asked).collect())
+                        .await;
                 }
                 response => response?,
             };
@@ -139,25 +138,11 @@ impl Cluster {
         topics.next().ok_or_else(|| KafkaError::new(100, None))
     }
 
-    async fn describe_by_metadata(
-        &self,
-        names: &[&str],
-    ) -> Result<Vec<TopicDescription>, KafkaError> {
-        let wanted = names
-            .iter()
-            .map(|name| MetadataRequestTopic::default().with_name(Some(topic_name(name))));
-        self.describe_by(wanted.collect()).await
-    }
-
     async fn describe_by(
         &self,
         wanted: Vec<MetadataRequestTopic>,
     ) -> Result<Vec<TopicDescription>, KafkaError> {
-        let request = MetadataRequest::default()
-            .with_topics(Some(wanted))
-            .with_allow_auto_topic_creation(false);
-        let attempt = async || self.try_metadata(&request).await;
-        let response = self.retry("describeTopics", attempt).await?;
+        let response = self.metadata_of("describeTopics", Some(wanted)).await?;
         let topics = response.topics.iter().map(|topic| {
             KafkaError::check(topic.error_code, None)?;
             let mut partitions: Vec<_> = topic.partitions.iter().map(PartitionInfo::from).collect();

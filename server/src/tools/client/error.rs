@@ -60,6 +60,11 @@ impl KafkaError {
         }
     }
 
+    /// Whether a node is too old for what it was asked.
+    pub(crate) fn is_unsupported(&self) -> bool {
+        self.class == "UnsupportedVersionException"
+    }
+
     /// Class with its package, and the text: how Java prints a throwable.
     pub(crate) fn in_full(&self) -> String {
         format!("{}: {}", self.full_class(), self.message)
@@ -117,7 +122,7 @@ mod tests {
              This server does not host this topic-partition."
         );
         let error = KafkaError::new(36, Some("Topic 'a' already exists."));
-        assert!(!error.is_retriable);
+        assert!(!error.is_retriable && !error.is_unsupported());
         assert_eq!(
             error.to_string(),
             "TopicExistsException: Topic 'a' already exists."
@@ -136,6 +141,7 @@ mod tests {
             error.message,
             "The node does not support DESCRIBE_TOPIC_PARTITIONS"
         );
-        assert!(!error.is_retriable);
+        assert!(!error.is_retriable && error.is_unsupported());
+        assert!(KafkaError::new(35, None).is_unsupported());
     }
 }

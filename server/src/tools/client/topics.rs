@@ -86,7 +86,7 @@ impl Cluster {
                 .with_response_partition_limit(limit)
                 .with_cursor(cursor.take());
             let response = match self.call_any("describeTopicPartitions", &request).await {
-                Err(error) if error.class == "UnsupportedVersionException" => {
+                Err(error) if error.is_unsupported() => {
                     return self
                         .describe_by(names.into_iter().map(asked).collect())
                         .await;

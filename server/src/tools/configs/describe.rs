@@ -91,7 +91,7 @@ async fn every(cluster: &Cluster, kind: EntityType) -> Result<Vec<String>, Kafka
 async fn with_settings(cluster: &Cluster, kind: ResourceType) -> Result<Vec<String>, KafkaError> {
     let request = ListConfigResourcesRequest::default().with_resource_types(vec![kind as i8]);
     let response = match cluster.call_any("listConfigResources", &request).await {
-        Err(error) if error.class == "UnsupportedVersionException" => return Ok(Vec::new()),
+        Err(error) if error.is_unsupported() => return Ok(Vec::new()),
         response => response?,
     };
     KafkaError::check(response.error_code, None)?;

@@ -14,8 +14,6 @@ use super::super::consumer::decode_assignment;
 
 /// GROUP_ID_NOT_FOUND
 const NOT_FOUND: i16 = 69;
-/// UNSUPPORTED_VERSION
-const UNSUPPORTED: i16 = 35;
 
 /// A group in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,10 +123,7 @@ fn node(cluster: &Cluster, id: i32) -> Result<NodeInfo, KafkaError> {
 /// When there is no such group, too.
 pub(super) async fn describe(cluster: &Cluster, id: &str) -> Result<Description, KafkaError> {
     match describe_new(cluster, id).await {
-        Err(error) if matches!(error.code, NOT_FOUND | UNSUPPORTED) => {
-            describe_classic(cluster, id).await
-        }
-        Err(error) if error.class == "UnsupportedVersionException" => {
+        Err(error) if error.code == NOT_FOUND || error.is_unsupported() => {
             describe_classic(cluster, id).await
         }
         result => result,

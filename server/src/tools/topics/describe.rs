@@ -42,7 +42,7 @@ pub(super) async fn describe(
         .collect();
     let reassignments = match list_reassignments(cluster, Some(&partitions)).await {
         Ok(reassignments) => reassignments,
-        Err(error) if error.class == "UnsupportedVersionException" => Default::default(),
+        Err(error) if error.is_unsupported() => Default::default(),
         Err(error) => return Err(plain(error)),
     };
     let filter = Filter::of(arguments);

@@ -131,10 +131,9 @@ fn controller_id(properties: &ClientProperties) -> Result<i32, ToolError> {
 }
 
 fn metadata_directory(properties: &ClientProperties) -> Result<&Path, ToolError> {
-    let first = |dirs: &'_ str| dirs.split(',').next().map(str::trim).map(str::len);
     let dir = properties.get("metadata.log.dir").or_else(|| {
         let dirs = properties.get("log.dirs")?;
-        dirs.get(..first(dirs)?)
+        dirs.split(',').next().map(str::trim)
     });
     dir.filter(|dir| !dir.is_empty())
         .map(Path::new)
@@ -217,6 +216,8 @@ mod tests {
             metadata_directory(&properties).expect("a dir"),
             Path::new("/a")
         );
+        let spaced = self::properties(&[("log.dirs", " /a , /b")]);
+        assert_eq!(metadata_directory(&spaced).expect("a dir"), Path::new("/a"));
         let endpoint = ("CONTROLLER".to_owned(), "::1".to_owned(), 9093);
         assert_eq!(endpoints(&properties).expect("endpoints"), [endpoint]);
     }

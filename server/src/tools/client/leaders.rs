@@ -144,21 +144,19 @@ impl Cluster {
 }
 
 fn leaders_of(partitions: &BTreeSet<TopicPartition>, response: &MetadataResponse) -> Results<i32> {
+    let mut topics = BTreeMap::new();
+    let mut found = BTreeMap::new();
+    for topic in &response.topics {
+        let name = topic.name.as_ref().map_or("", |name| name.0.as_str());
+        topics.insert(name, topic.error_code);
+        let partitions = topic.partitions.iter();
+        found.extend(partitions.map(|partition| ((name, partition.partition_index), partition)));
+    }
     let leader = |wanted: &TopicPartition| {
-        let mut topics = response.topics.iter();
-        let topic = topics
-            .find(|topic| {
-                topic
-                    .name
-                    .as_ref()
-                    .is_some_and(|name| name.0 == *wanted.topic)
-            })
-            .ok_or_else(|| KafkaError::new(UNKNOWN, None))?;
-        KafkaError::check(topic.error_code, None)?;
-        let mut found = topic.partitions.iter();
-        let found = found
-            .find(|partition| partition.partition_index == wanted.partition)
-            .ok_or_else(|| KafkaError::new(UNKNOWN, None))?;
+        let unknown = || KafkaError::new(UNKNOWN, None);
+        let name = wanted.topic.as_str();
+        KafkaError::check(*topics.get(name).ok_or_else(unknown)?, None)?;
+        let found = found.get(&(name, wanted.partition)).ok_or_else(unknown)?;
         KafkaError::check(found.error_code, None)?;
         Ok(found.leader_id.0)
     };

@@ -11,12 +11,11 @@ use kafka_protocol::messages::delete_records_request::{
 };
 use kafka_protocol::messages::delete_records_response::DeleteRecordsResponse;
 
-use super::client::{Cluster, KafkaError, Results, TopicPartition, by_topic, topic_name};
+use super::client::{
+    Cluster, KafkaError, REQUEST_TIMEOUT_MS, Results, TopicPartition, by_topic, topic_name,
+};
 use super::lists::joined;
 use super::{ClusterOptions, ToolError, json};
-
-/// `request.timeout.ms`, which the broker is given for the replicas' answers.
-const TIMEOUT_MS: i32 = 30_000;
 
 /// Options of the tool.
 #[derive(Debug, Args)]
@@ -97,7 +96,7 @@ fn request(offsets: &Offsets, partitions: &[TopicPartition]) -> DeleteRecordsReq
     });
     DeleteRecordsRequest::default()
         .with_topics(topics.collect())
-        .with_timeout_ms(TIMEOUT_MS)
+        .with_timeout_ms(REQUEST_TIMEOUT_MS)
 }
 
 fn results(response: &DeleteRecordsResponse) -> Results<i64> {

@@ -22,3 +22,6 @@ pub(crate) use metadata::{asked as asked_topic, topic_name};
 pub(crate) use offsets::{Committed, Committer, EARLIEST, LATEST};
 pub(crate) use properties::{ClientProperties, key_value};
 pub(crate) use topics::{PartitionInfo, TopicDescription, TopicListing};
+
+/// `request.timeout.ms` of Kafka's AdminClient, which a node is given for what it is asked to do.
+pub(crate) const REQUEST_TIMEOUT_MS: i32 = 30_000;

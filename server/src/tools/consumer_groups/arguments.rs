@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::super::CLIENT_ID;
 use super::super::client::{ClientProperties, Cluster};
 use super::ToolError;
 
@@ -328,7 +329,7 @@ impl ConsumerGroupsArguments {
         let mut properties = ClientProperties::load(self.command_config.as_deref())?;
         properties.set("default.api.timeout.ms", &self.timeout.to_string());
         let servers = self.bootstrap_server.as_deref().unwrap_or_default();
-        Ok(Cluster::new(servers, &properties, "adminclient-1")?)
+        Ok(Cluster::new(servers, &properties, CLIENT_ID)?)
     }
 }
 

@@ -9,10 +9,7 @@ use kafka_protocol::messages::{BrokerId, CreatePartitionsRequest, DeleteTopicsRe
 use super::create::parse_assignment;
 use super::{TopicsArguments, existing, plain};
 use crate::tools::ToolError;
-use crate::tools::client::{Cluster, KafkaError, TopicListing, topic_name};
-
-/// How long the controller may take.
-const TIMEOUT_MS: i32 = 30_000;
+use crate::tools::client::{Cluster, KafkaError, REQUEST_TIMEOUT_MS, TopicListing, topic_name};
 
 /// Gives the topics more partitions.
 pub(super) async fn alter(arguments: &TopicsArguments, cluster: &Cluster) -> Result<(), ToolError> {
@@ -26,7 +23,7 @@ pub(super) async fn alter(arguments: &TopicsArguments, cluster: &Cluster) -> Res
     let topics = topics.iter().map(|topic| grown(topic, count, &assignment));
     let request = CreatePartitionsRequest::default()
         .with_topics(topics.collect())
-        .with_timeout_ms(TIMEOUT_MS);
+        .with_timeout_ms(REQUEST_TIMEOUT_MS);
     let response = cluster
         .call_controller("createPartitions", &request)
         .await
@@ -66,7 +63,7 @@ pub(super) async fn delete(
         .map(|topic| DeleteTopicState::default().with_name(Some(topic_name(&topic.name))));
     let request = DeleteTopicsRequest::default()
         .with_topics(topics.collect())
-        .with_timeout_ms(TIMEOUT_MS);
+        .with_timeout_ms(REQUEST_TIMEOUT_MS);
     let response = cluster
         .call_controller("deleteTopics", &request)
         .await

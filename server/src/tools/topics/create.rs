@@ -11,15 +11,13 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::{TopicsArguments, plain};
 use crate::tools::ToolError;
-use crate::tools::client::{Cluster, KafkaError, topic_name};
+use crate::tools::client::{Cluster, KafkaError, REQUEST_TIMEOUT_MS, topic_name};
 use crate::tools::lists::{java_int, joined};
 
 /// TOPIC_ALREADY_EXISTS
 const EXISTS: i16 = 36;
 /// What leaves a count to the broker.
 const BROKERS_DEFAULT: i32 = -1;
-/// How long the controller may take.
-const TIMEOUT_MS: i32 = 30_000;
 
 /// Creates the topic and says so.
 pub(super) async fn create(
@@ -38,7 +36,7 @@ pub(super) async fn create(
     }
     let request = CreateTopicsRequest::default()
         .with_topics(vec![topic])
-        .with_timeout_ms(TIMEOUT_MS);
+        .with_timeout_ms(REQUEST_TIMEOUT_MS);
     let response = cluster
         .call_controller("createTopics", &request)
         .await

@@ -6,10 +6,9 @@ use kafka_protocol::messages::ListPartitionReassignmentsRequest;
 use kafka_protocol::messages::list_partition_reassignments_request::ListPartitionReassignmentsTopics;
 use kafka_protocol::messages::list_partition_reassignments_response::OngoingPartitionReassignment;
 
-use crate::tools::client::{Cluster, KafkaError, TopicPartition, by_topic, topic_name};
-
-/// How long the controller may take.
-const TIMEOUT_MS: i32 = 30_000;
+use crate::tools::client::{
+    Cluster, KafkaError, REQUEST_TIMEOUT_MS, TopicPartition, by_topic, topic_name,
+};
 
 /// A reassignment under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +52,7 @@ pub(in crate::tools) async fn list_reassignments(
     });
     let request = ListPartitionReassignmentsRequest::default()
         .with_topics(topics)
-        .with_timeout_ms(TIMEOUT_MS);
+        .with_timeout_ms(REQUEST_TIMEOUT_MS);
     let response = cluster
         .call_controller("listPartitionReassignments", &request)
         .await?;

@@ -182,11 +182,12 @@ impl Accumulator {
             .all(|queue| queue.open.is_none() && queue.ready.is_empty() && queue.in_flight == 0)
     }
 
-    /// Adds a record; whether a batch is complete now.
+    /// Adds a record; whether that has completed a batch.
     pub(super) fn append(&mut self, partition: i32, record: &Record, now: Instant) -> bool {
         let size = record.size_in_bytes();
         self.buffered_bytes += size;
         let queue = self.queues.entry(partition).or_default();
+        let before = queue.ready.len();
         let is_full = |bytes: usize| bytes >= self.batch_size;
         if let Some(batch) = &queue.open
             && is_full(batch.builder.uncompressed_size_in_bytes() + size)
@@ -208,7 +209,7 @@ impl Accumulator {
         if is_full(batch.builder.uncompressed_size_in_bytes()) || self.linger.is_zero() {
             queue.close();
         }
-        !queue.ready.is_empty()
+        queue.ready.len() > before
     }
 
     /// Completes the batches that have waited long enough, or all.

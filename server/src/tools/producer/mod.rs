@@ -199,9 +199,7 @@ impl Producer {
             }
             self.step(None).await?;
         }
-        let partition = self
-            .partitioner
-            .choose(record.key.as_deref(), size, random());
+        let partition = self.partitioner.choose(record.key.as_deref(), size, random);
         let now = Instant::now();
         if self.accumulator.append(partition as i32, &record, now) {
             self.pump(now)?;

@@ -43,13 +43,19 @@ impl Partitioner {
         }
     }
 
-    /// The partition of a record of so many bytes. `random` chooses the next for those without a key.
-    pub(super) fn choose(&mut self, key: Option<&[u8]>, bytes: usize, random: u32) -> usize {
+    /// The partition of a record of so many bytes. `random` chooses the next for those without a key; it is asked only
+    /// when there is one to choose.
+    pub(super) fn choose(
+        &mut self,
+        key: Option<&[u8]>,
+        bytes: usize,
+        random: impl FnOnce() -> u32,
+    ) -> usize {
         match key {
             Some(key) => (murmur2(key) & i32::MAX) as usize % self.partitions,
             None => {
                 if self.sticky_bytes >= self.batch_size {
-                    self.sticky = random as usize % self.partitions;
+                    self.sticky = random() as usize % self.partitions;
                     self.sticky_bytes = 0;
                 }
                 self.sticky_bytes += bytes;
@@ -83,9 +89,9 @@ mod tests {
     #[test]
     fn records_without_a_key_stay_for_a_batch() {
         let mut partitioner = Partitioner::new(3, 100, 4);
-        assert_eq!(partitioner.choose(None, 60, 0), 1);
-        assert_eq!(partitioner.choose(None, 60, 0), 1);
-        assert_eq!(partitioner.choose(None, 60, 2), 2);
-        assert_eq!(partitioner.choose(None, 60, 0), 2);
+        assert_eq!(partitioner.choose(None, 60, || 0), 1);
+        assert_eq!(partitioner.choose(None, 60, || 0), 1);
+        assert_eq!(partitioner.choose(None, 60, || 2), 2);
+        assert_eq!(partitioner.choose(None, 60, || 0), 2);
     }
 }

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use crate::cli::cluster::plan::{NodePlan, escape};
+use crate::network::client::random;
 
 /// The brokers.
 pub(super) const BROKERS: [i32; 3] = [1, 2, 3];
@@ -197,9 +198,8 @@ pub(super) fn take_ports(first_port: u16) -> Result<(u16, TcpListener), String> 
     }
     let mut last = "no free port".to_owned();
     for _ in 0..ATTEMPTS {
-        let (random, ..) = uuid::Uuid::new_v4().as_fields();
         let port =
-            FREE_PORTS.start + (random % u32::from(FREE_PORTS.end - FREE_PORTS.start)) as u16;
+            FREE_PORTS.start + (random() % u32::from(FREE_PORTS.end - FREE_PORTS.start)) as u16;
         match check_ports(port) {
             Ok(taken) => return Ok(taken),
             Err(error) => last = error,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 /// How far a rest is spread around its length, in percent, so that nodes that failed together do not return together.
 const JITTER_PERCENT: u32 = 20;
 /// Doublings after which the rest grows no more, whatever its limit.
@@ -28,6 +30,12 @@ impl Backoff {
         let percent = 100 - JITTER_PERCENT + random % (2 * JITTER_PERCENT + 1);
         rest.saturating_mul(percent) / 100
     }
+}
+
+/// A new random number, to place a rest within its spread or to choose among some.
+pub(crate) fn random() -> u32 {
+    let (random, ..) = Uuid::new_v4().as_fields();
+    random
 }
 
 #[cfg(test)]

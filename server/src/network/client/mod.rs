@@ -23,6 +23,7 @@ use std::time::Duration;
 use kafka_protocol::protocol::StrBytes;
 
 pub use backoff::Backoff;
+pub(crate) use backoff::random;
 pub use connection::Connection;
 pub use error::ClientError;
 pub use peer::Client;

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::request::{api, decode_response};
 use super::versions::{api_versions_version, encodable, is_unsupported_version};
-use super::{ApiVersionRanges, ClientConfig, ClientError, Connection};
+use super::{ApiVersionRanges, ClientConfig, ClientError, Connection, random};
 
 /// A connection and the versions that its node serves.
 struct Negotiated {
@@ -174,11 +174,10 @@ impl Client {
             }
             Err(error) => {
                 attempts.failures = attempts.failures.saturating_add(1);
-                let (random, ..) = uuid::Uuid::new_v4().as_fields();
                 let rest = self
                     .config
                     .reconnect_backoff
-                    .after(attempts.failures, random);
+                    .after(attempts.failures, random());
                 attempts.not_before = Some(Instant::now() + rest);
                 Err(error)
             }

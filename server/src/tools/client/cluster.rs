@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use super::bootstrap::{parse_bootstrap, resolvable};
 use super::{ClientProperties, KafkaError};
-use crate::network::client::{Backoff, Client, ClientConfig};
+use crate::network::client::{Backoff, Client, ClientConfig, random};
 use crate::tools::ToolError;
 
 /// `default.api.timeout.ms` of Kafka's AdminClient.
@@ -137,7 +137,7 @@ impl Cluster {
                 Err(error) => return Err(error),
             };
             failures += 1;
-            let rest = self.retry_backoff.after(failures, fresh_random());
+            let rest = self.retry_backoff.after(failures, random());
             if Instant::now() + rest >= deadline {
                 return Err(timed_out(call, &error));
             }
@@ -431,9 +431,4 @@ fn timed_out(call: &str, cause: &KafkaError) -> KafkaError {
 /// Tells once that a call waits for a node, so that nobody wonders.
 fn tell_once(error: &KafkaError) {
     ToolError::warn(&format!("{}; trying again", error.message));
-}
-
-fn fresh_random() -> u32 {
-    let (random, ..) = uuid::Uuid::new_v4().as_fields();
-    random
 }

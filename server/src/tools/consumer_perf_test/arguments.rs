@@ -6,6 +6,7 @@ use clap::Args;
 use regex::Regex;
 
 use super::date::DateFormat;
+use crate::network::client::random;
 use crate::tools::ToolError;
 use crate::tools::client::{ClientProperties, key_value};
 use crate::tools::consumer::Subscription;
@@ -166,10 +167,8 @@ impl ConsumerPerfTestArguments {
             let (key, value) = key_value(property)?;
             properties.set(key, value);
         }
-        let group = self.group.clone().unwrap_or_else(|| {
-            let (random, ..) = uuid::Uuid::new_v4().as_fields();
-            format!("perf-consumer-{}", random % 100_000)
-        });
+        let group = self.group.clone();
+        let group = group.unwrap_or_else(|| format!("perf-consumer-{}", random() % 100_000));
         properties.set("group.id", &group);
         properties.set("max.partition.fetch.bytes", &self.fetch_size.to_string());
         let reset = if self.from_latest {

@@ -20,6 +20,7 @@ pub(crate) use config::ProducerConfig;
 use self::accumulator::{Accumulator, Batch, ProducerId};
 use self::partitioner::Partitioner;
 use super::client::{Cluster, KafkaError, asked_topic};
+use crate::network::client::random;
 
 /// OUT_OF_ORDER_SEQUENCE_NUMBER
 const OUT_OF_ORDER: i16 = 45;
@@ -440,9 +441,4 @@ impl Producer {
             error: error.cloned(),
         }));
     }
-}
-
-fn random() -> u32 {
-    let (random, ..) = uuid::Uuid::new_v4().as_fields();
-    random
 }

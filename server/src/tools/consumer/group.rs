@@ -12,7 +12,7 @@ use kafka_protocol::messages::{
     ConsumerProtocolAssignment, ConsumerProtocolSubscription, GroupId, HeartbeatRequest,
     JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, SyncGroupRequest,
 };
-use kafka_protocol::protocol::{Decodable as _, Encodable as _, StrBytes};
+use kafka_protocol::protocol::{Decodable as _, Encodable, StrBytes};
 use tokio::time::{Instant, sleep};
 
 use super::{ConsumerConfig, assignor};
@@ -262,6 +262,16 @@ fn malformed(reason: impl std::fmt::Display) -> KafkaError {
     KafkaError::of_client("SchemaException", reason.to_string())
 }
 
+/// The version in front of the message, as all of the consumer protocol is written.
+fn encode(message: &impl Encodable) -> Result<Bytes, KafkaError> {
+    let mut bytes = BytesMut::new();
+    bytes.put_i16(PROTOCOL_VERSION);
+    message
+        .encode(&mut bytes, PROTOCOL_VERSION)
+        .map_err(malformed)?;
+    Ok(bytes.freeze())
+}
+
 fn encode_subscription(topics: &[String]) -> Result<Bytes, KafkaError> {
     let topics = topics.iter();
     let message = ConsumerProtocolSubscription::default().with_topics(
@@ -269,12 +279,7 @@ fn encode_subscription(topics: &[String]) -> Result<Bytes, KafkaError> {
             .map(|topic| StrBytes::from_string(topic.clone()))
             .collect(),
     );
-    let mut bytes = BytesMut::new();
-    bytes.put_i16(PROTOCOL_VERSION);
-    message
-        .encode(&mut bytes, PROTOCOL_VERSION)
-        .map_err(malformed)?;
-    Ok(bytes.freeze())
+    encode(&message)
 }
 
 fn decode_subscription(mut bytes: Bytes) -> Result<Vec<String>, KafkaError> {
@@ -290,12 +295,7 @@ fn encode_assignment(partitions: &[TopicPartition]) -> Result<Bytes, KafkaError>
             .with_partitions(indexes)
     });
     let message = ConsumerProtocolAssignment::default().with_assigned_partitions(topics.collect());
-    let mut bytes = BytesMut::new();
-    bytes.put_i16(PROTOCOL_VERSION);
-    message
-        .encode(&mut bytes, PROTOCOL_VERSION)
-        .map_err(malformed)?;
-    Ok(bytes.freeze())
+    encode(&message)
 }
 
 /// The partitions that the leader of a group has assigned to a member; none while it has not.

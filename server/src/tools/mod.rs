@@ -24,6 +24,7 @@ mod metadata_quorum;
 mod patterns;
 mod producer;
 mod producer_perf_test;
+mod properties;
 mod reassign;
 mod records;
 mod signals;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use kafka_protocol::protocol::StrBytes;
 
 use super::KafkaError;
-use crate::config::parse_properties;
 use crate::network::client::{Backoff, ClientConfig};
 use crate::tools::ToolError;
+use crate::tools::properties::read_properties;
 
 /// Properties of a client as its file and options give them, later ones over earlier ones.
 #[derive(Debug, Clone, Default)]
@@ -26,12 +26,8 @@ impl ClientProperties {
         let Some(file) = file else {
             return Ok(Self::default());
         };
-        let config_error = |text: String| {
-            KafkaError::of_client("ConfigException", format!("{}: {text}", file.display()))
-        };
-        let bytes = std::fs::read(file).map_err(|error| config_error(error.to_string()))?;
-        let entries = parse_properties(&bytes)
-            .map_err(|(line, reason)| config_error(format!("line {line}: {reason}")))?;
+        let entries =
+            read_properties(file).map_err(|text| KafkaError::of_client("ConfigException", text))?;
         let properties = ClientProperties { entries };
         properties.check()?;
         Ok(properties)

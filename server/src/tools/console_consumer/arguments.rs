@@ -8,10 +8,10 @@ use clap::Args;
 use regex::Regex;
 
 use super::formatter::{DEFAULT, Formatter};
-use crate::config::parse_properties;
 use crate::tools::ToolError;
 use crate::tools::client::{ClientProperties, TopicPartition, key_value};
 use crate::tools::consumer::{Start, Subscription};
+use crate::tools::properties::Properties;
 
 /// Options of the tool.
 #[derive(Debug, Args)]
@@ -255,27 +255,19 @@ impl ConsoleConsumerArguments {
     }
 
     fn formatter(&self) -> Result<Formatter, ToolError> {
-        let mut properties = match &self.formatter_config {
-            Some(file) => {
-                let wrong =
-                    |reason: String| ToolError::failed(format!("{}: {reason}", file.display()));
-                let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
-                parse_properties(&bytes)
-                    .map_err(|(line, reason)| wrong(format!("line {line}: {reason}")))?
-            }
-            None => Vec::new(),
-        };
+        let file = self.formatter_config.as_deref();
+        let mut properties = Properties::load(file).map_err(ToolError::failed)?;
         for (key, class) in [
             ("key.deserializer", &self.key_deserializer),
             ("value.deserializer", &self.value_deserializer),
         ] {
             if let Some(class) = class {
-                properties.push((key.to_owned(), class.clone()));
+                properties.set(key, class);
             }
         }
         for property in self.formatter_property.iter().chain(&self.property) {
             let (key, value) = key_value(property)?;
-            properties.push((key.to_owned(), value.to_owned()));
+            properties.set(key, value);
         }
         Formatter::new(&self.formatter, &properties).map_err(ToolError::failed)
     }

@@ -7,6 +7,7 @@ use highwater_storage::record_batch::TimestampType;
 use super::deserializer::Deserializer;
 use crate::tools::ToolError;
 use crate::tools::consumer::Received;
+use crate::tools::properties::Properties;
 use crate::tools::records::{CoordinatorError, CoordinatorKind, Json};
 
 const PACKAGE: &str = "org.apache.kafka.tools.consumer.";
@@ -51,7 +52,7 @@ const SHARE_STATE: &[i16] = &[0, 1];
 
 impl Formatter {
     /// The formatter of this class with these properties. The text of an error is a sentence.
-    pub(super) fn new(class: &str, properties: &[(String, String)]) -> Result<Self, String> {
+    pub(super) fn new(class: &str, properties: &Properties) -> Result<Self, String> {
         let default = || DefaultFormatter::new(properties).map(Box::new);
         Ok(match class.strip_prefix(PACKAGE).unwrap_or_default() {
             "DefaultMessageFormatter" => Formatter::Default(default()?),
@@ -203,23 +204,11 @@ const KNOWN: &[&str] = &[
 ];
 
 impl DefaultFormatter {
-    fn new(properties: &[(String, String)]) -> Result<Self, String> {
-        let unknown = properties
-            .iter()
-            .find(|(key, _)| !KNOWN.contains(&key.as_str()));
-        if let Some((key, _)) = unknown {
-            return Err(format!("The formatter property {key} is not known."));
-        }
-        let get = |key: &str| {
-            let mut latest_first = properties.iter().rev();
-            latest_first.find_map(|(name, value)| (name == key).then_some(value.as_str()))
-        };
-        let flag = |key: &str, default: bool| match get(key) {
-            Some(value) => value.trim().eq_ignore_ascii_case("true"),
-            None => default,
-        };
-        let text = |key: &str, default: &str| get(key).unwrap_or(default).to_owned();
-        let class = |key: &str| get(key).map(Deserializer::named).transpose();
+    fn new(properties: &Properties) -> Result<Self, String> {
+        properties.check_known("formatter", KNOWN)?;
+        let flag = |key: &str, default: bool| properties.flag(key, default);
+        let text = |key: &str, default: &str| properties.text(key, default);
+        let class = |key: &str| properties.get(key).map(Deserializer::named).transpose();
         Ok(DefaultFormatter {
             prints: Columns {
                 timestamp: flag("print.timestamp", false),
@@ -343,11 +332,7 @@ mod tests {
     }
 
     fn print(class: &str, properties: &[(&str, &str)], received: &Received) -> String {
-        let properties: Vec<_> = properties
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect();
-        let formatter = Formatter::new(class, &properties).expect("known");
+        let formatter = Formatter::new(class, &Properties::from(properties)).expect("known");
         let mut out = Vec::new();
         formatter.write(received, &mut out).expect("written");
         String::from_utf8(out).expect("text")
@@ -386,8 +371,8 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_refused() {
-        assert!(Formatter::new("com.example.Mine", &[]).is_err());
-        let property = [("print.nothing".to_owned(), "true".to_owned())];
-        assert!(Formatter::new(DEFAULT, &property).is_err());
+        assert!(Formatter::new("com.example.Mine", &Properties::default()).is_err());
+        let property: &[_] = &[("print.nothing", "true")];
+        assert!(Formatter::new(DEFAULT, &Properties::from(property)).is_err());
     }
 }

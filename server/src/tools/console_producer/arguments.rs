@@ -1,13 +1,12 @@
 //! What `console-producer` can be asked.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
-use super::line_reader::Properties;
-use crate::config::parse_properties;
 use crate::tools::ToolError;
 use crate::tools::client::{ClientProperties, key_value};
+use crate::tools::properties::Properties;
 
 const LINE_READER: &str = "org.apache.kafka.tools.LineMessageReader";
 
@@ -221,22 +220,14 @@ impl ConsoleProducerArguments {
 
     /// The reader's properties.
     pub(super) fn reader_properties(&self) -> Result<Properties, ToolError> {
-        let mut properties = match &self.reader_config {
-            Some(file) => load(file)?,
-            None => Properties::new(),
-        };
+        let file = self.reader_config.as_deref();
+        let mut properties = Properties::load(file).map_err(ToolError::failed)?;
         for property in self.reader_property.iter().chain(&self.property) {
             let (key, value) = key_value(property)?;
-            properties.push((key.to_owned(), value.to_owned()));
+            properties.set(key, value);
         }
         Ok(properties)
     }
-}
-
-fn load(file: &Path) -> Result<Properties, ToolError> {
-    let wrong = |reason: String| ToolError::failed(format!("{}: {reason}", file.display()));
-    let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
-    parse_properties(&bytes).map_err(|(line, reason)| wrong(format!("line {line}: {reason}")))
 }
 
 #[cfg(test)]

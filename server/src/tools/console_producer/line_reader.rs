@@ -4,9 +4,7 @@ use bytes::Bytes;
 use regex::Regex;
 
 use super::Record;
-
-/// Properties of the reader, later ones over earlier ones.
-pub(super) type Properties = Vec<(String, String)>;
+use crate::tools::properties::Properties;
 
 const KNOWN: &[&str] = &[
     "topic",
@@ -37,27 +35,17 @@ pub(super) struct LineReader {
 impl LineReader {
     /// The text of an error is a sentence.
     pub(super) fn new(properties: &Properties) -> Result<Self, String> {
-        if let Some((key, _)) = properties
-            .iter()
-            .find(|(key, _)| !KNOWN.contains(&key.as_str()))
-        {
-            return Err(format!("The reader property {key} is not known."));
-        }
-        let get = |key: &str| {
-            let mut latest_first = properties.iter().rev();
-            latest_first.find_map(|(name, value)| (name == key).then(|| value.clone()))
-        };
-        let text = |key: &str, default: &str| get(key).unwrap_or_else(|| default.to_owned());
-        let flag =
-            |key: &str| get(key).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
+        properties.check_known("reader", KNOWN)?;
+        let text = |key: &str, default: &str| properties.text(key, default);
+        let flag = |key: &str| properties.flag(key, false);
         let separators = [
             ("key.separator", text("key.separator", "\t")),
             ("headers.delimiter", text("headers.delimiter", "\t")),
             ("headers.separator", text("headers.separator", ",")),
             ("headers.key.separator", text("headers.key.separator", ":")),
         ];
-        let null_marker = get("null.marker");
-        check(&separators, null_marker.as_deref())?;
+        let null_marker = properties.get("null.marker");
+        check(&separators, null_marker)?;
         let [
             (_, key_separator),
             (_, headers_delimiter),
@@ -73,7 +61,7 @@ impl LineReader {
                 .map_err(|error| format!("headers.separator is no regular expression: {error}."))?,
             headers_key_separator,
             ignores_errors: flag("ignore.error"),
-            null_marker,
+            null_marker: null_marker.map(str::to_owned),
             line_number: 0,
         })
     }
@@ -181,9 +169,7 @@ mod tests {
     use super::*;
 
     fn reader(properties: &[(&str, &str)]) -> Result<LineReader, String> {
-        let properties = properties.iter();
-        let properties = properties.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-        LineReader::new(&properties.collect())
+        LineReader::new(&Properties::from(properties))
     }
 
     fn text(bytes: &Option<Bytes>) -> Option<&str> {

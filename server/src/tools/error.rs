@@ -24,6 +24,14 @@ impl ToolError {
         ToolError::Failed(text.into())
     }
 
+    /// Ends with [`failed`](Self::failed), as options that make no sense do.
+    ///
+    /// # Errors
+    /// Always.
+    pub(crate) fn refuse<T>(text: impl Into<String>) -> Result<T, Self> {
+        Err(Self::failed(text))
+    }
+
     /// Writes a line to stderr; where stderr is gone, nobody is left to tell.
     pub(crate) fn warn(text: &str) {
         let _ = writeln!(io::stderr().lock(), "{text}");

@@ -15,13 +15,13 @@ pub(super) fn parse_bootstrap(list: &str) -> Result<Vec<(String, u16)>, KafkaErr
     let nodes = entries.map(|entry| {
         parse_entry(entry).ok_or_else(|| {
             let text = format!("Invalid url in bootstrap.servers: {entry}");
-            KafkaError::of_client("ConfigException", text)
+            KafkaError::config(text)
         })
     });
     let nodes: Vec<_> = nodes.collect::<Result<_, _>>()?;
     if nodes.is_empty() {
         let text = "No bootstrap urls given in bootstrap.servers";
-        return Err(KafkaError::of_client("ConfigException", text));
+        return Err(KafkaError::config(text));
     }
     Ok(nodes)
 }
@@ -46,7 +46,7 @@ pub(super) fn resolvable(nodes: Vec<(String, u16)>) -> Result<Vec<(String, u16)>
         false => Ok(nodes),
         true => {
             let text = "No resolvable bootstrap urls given in bootstrap.servers";
-            Err(KafkaError::of_client("ConfigException", text))
+            Err(KafkaError::config(text))
         }
     }
 }

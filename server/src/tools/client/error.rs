@@ -52,6 +52,11 @@ impl KafkaError {
         }
     }
 
+    /// What the client finds wrong with its settings.
+    pub(crate) fn config(message: impl Into<String>) -> Self {
+        Self::of_client("ConfigException", message)
+    }
+
     /// As [`of_client`](Self::of_client), where asking again may help.
     pub(crate) fn retriable(class: &'static str, message: impl Into<String>) -> Self {
         KafkaError {

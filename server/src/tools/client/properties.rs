@@ -26,10 +26,25 @@ impl ClientProperties {
         let Some(file) = file else {
             return Ok(Self::default());
         };
-        let entries =
-            read_properties(file).map_err(|text| KafkaError::of_client("ConfigException", text))?;
+        let entries = read_properties(file).map_err(KafkaError::config)?;
         let properties = ClientProperties { entries };
         properties.check()?;
+        Ok(properties)
+    }
+
+    /// As [`load`](Self::load), with the properties of options (`KEY=VALUE`) over those of the file.
+    ///
+    /// # Errors
+    /// As `load`, and for an option that is no property.
+    pub(crate) fn load_with<'a>(
+        file: Option<&Path>,
+        options: impl IntoIterator<Item = &'a String>,
+    ) -> Result<Self, KafkaError> {
+        let mut properties = Self::load(file)?;
+        for option in options {
+            let (key, value) = key_value(option)?;
+            properties.set(key, value);
+        }
         Ok(properties)
     }
 
@@ -74,10 +89,9 @@ impl ClientProperties {
         unknown.sort_unstable();
         unknown.dedup();
         if let Some(key) = unknown.iter().find(|key| is_refused(key)) {
-            return Err(KafkaError::of_client(
-                "ConfigException",
-                format!("the {client} property {key} is not supported"),
-            ));
+            return Err(KafkaError::config(format!(
+                "the {client} property {key} is not supported"
+            )));
         }
         for key in unknown {
             ToolError::warn(&format!(
@@ -101,7 +115,7 @@ impl ClientProperties {
         };
         value.parse().map_err(|_| {
             let text = format!("Invalid value {value} for configuration {key}: Not a number");
-            KafkaError::of_client("ConfigException", text)
+            KafkaError::config(text)
         })
     }
 
@@ -121,12 +135,9 @@ impl ClientProperties {
         match self.get("security.protocol") {
             None => Ok(()),
             Some(protocol) if protocol.eq_ignore_ascii_case("PLAINTEXT") => Ok(()),
-            Some(protocol) => Err(KafkaError::of_client(
-                "ConfigException",
-                format!(
-                    "security.protocol={protocol} is not supported: Highwater's tools connect in PLAINTEXT only"
-                ),
-            )),
+            Some(protocol) => Err(KafkaError::config(format!(
+                "security.protocol={protocol} is not supported: Highwater's tools connect in PLAINTEXT only"
+            ))),
         }
     }
 

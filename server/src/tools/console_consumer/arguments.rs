@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use regex::Regex;
 
 use super::formatter::{DEFAULT, Formatter};
 use crate::tools::ToolError;
@@ -141,22 +140,24 @@ impl ConsoleConsumerArguments {
     /// Works out what is to be done; refuses options that do not go together.
     pub(super) fn plan(&self) -> Result<Plan, ToolError> {
         if self.enable_systest_events {
-            return refuse("--enable-systest-events is not supported.");
+            return ToolError::refuse("--enable-systest-events is not supported.");
         }
         if self.topic.is_some() == self.include.is_some() {
-            return refuse(
+            return ToolError::refuse(
                 "Exactly one of the following arguments is required: [topic], [include]",
             );
         }
         if self.partition.is_some() {
             if self.topic.is_none() {
-                return refuse("The topic is required when partition is specified.");
+                return ToolError::refuse("The topic is required when partition is specified.");
             }
             if self.from_beginning && self.offset.is_some() {
-                return refuse("Options from-beginning and offset cannot be specified together.");
+                return ToolError::refuse(
+                    "Options from-beginning and offset cannot be specified together.",
+                );
             }
         } else if self.offset.is_some() {
-            return refuse("The partition is required when offset is specified.");
+            return ToolError::refuse("The partition is required when offset is specified.");
         }
         Ok(Plan {
             subscription: self.subscription()?,
@@ -171,12 +172,7 @@ impl ConsoleConsumerArguments {
 
     fn subscription(&self) -> Result<Subscription, ToolError> {
         if let Some(pattern) = &self.include {
-            return match Regex::new(&format!("^(?:{pattern})$")) {
-                Ok(pattern) => Ok(Subscription::Pattern(pattern)),
-                Err(error) => Err(ToolError::failed(format!(
-                    "--include is no regular expression: {error}"
-                ))),
-            };
+            return Subscription::including(pattern);
         }
         let topic = self.topic.clone().unwrap_or_default();
         match self.partition {
@@ -200,7 +196,7 @@ impl ConsoleConsumerArguments {
             "latest" => Ok(Start::Latest),
             other => match other.parse() {
                 Ok(number @ 0i64..) => Ok(Start::At(number)),
-                Ok(_) | Err(_) => refuse(&format!(
+                Ok(_) | Err(_) => ToolError::refuse(format!(
                     "The provided offset value '{offset}' is incorrect. Valid values are 'earliest', 'latest', or a \
                      non-negative long."
                 )),
@@ -225,21 +221,21 @@ impl ConsoleConsumerArguments {
         }
         if groups.len() > 1 {
             let groups: Vec<_> = groups.iter().map(|group| format!("'{group}'")).collect();
-            return refuse(&format!(
+            return ToolError::refuse(format!(
                 "The group ids provided in different places (directly using '--group', via '--command-property', or \
                  via '--command-config') do not match. Detected group ids: {}",
                 groups.join(", ")
             ));
         }
         if !groups.is_empty() && self.partition.is_some() {
-            return refuse("Options group and partition cannot be specified together.");
+            return ToolError::refuse("Options group and partition cannot be specified together.");
         }
         if let Some(group) = &self.group {
             properties.set("group.id", group);
         }
         match properties.get("auto.offset.reset") {
             Some(reset) if self.from_beginning && reset != "earliest" => {
-                return refuse(&format!(
+                return ToolError::refuse(format!(
                     "Can't simultaneously specify --from-beginning and 'auto.offset.reset={reset}', please remove one \
                      option"
                 ));
@@ -271,10 +267,6 @@ impl ConsoleConsumerArguments {
         }
         Formatter::new(&self.formatter, &properties).map_err(ToolError::failed)
     }
-}
-
-fn refuse<T>(text: &str) -> Result<T, ToolError> {
-    Err(ToolError::failed(text))
 }
 
 #[cfg(test)]

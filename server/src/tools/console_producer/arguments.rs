@@ -154,28 +154,25 @@ impl ConsoleProducerArguments {
     /// tool's own defaults hold, which are not the producer's.
     pub(super) fn properties(&self) -> Result<ClientProperties, ToolError> {
         if self.line_reader != LINE_READER {
-            return Err(ToolError::failed(format!(
+            return ToolError::refuse(format!(
                 "The line reader {} is not known; there is {LINE_READER}.",
                 self.line_reader
-            )));
+            ));
         }
         for (is_given, option) in [
             (self.metadata_expiry_ms.is_some(), "--metadata-expiry-ms"),
             (self.socket_buffer_size.is_some(), "--socket-buffer-size"),
         ] {
             if is_given {
-                return Err(ToolError::failed(format!("{option} is not supported.")));
+                return ToolError::refuse(format!("{option} is not supported."));
             }
         }
         let file = self
             .command_config
             .as_ref()
             .or(self.producer_config.as_ref());
-        let mut properties = ClientProperties::load(file.map(PathBuf::as_path))?;
-        for property in self.command_property.iter().chain(&self.producer_property) {
-            let (key, value) = key_value(property)?;
-            properties.set(key, value);
-        }
+        let options = self.command_property.iter().chain(&self.producer_property);
+        let mut properties = ClientProperties::load_with(file.map(PathBuf::as_path), options)?;
         let batch_size = self.max_partition_memory_bytes.or(self.batch_size);
         let options = [
             ("linger.ms", self.timeout.map(|v| v.to_string()), "1000"),

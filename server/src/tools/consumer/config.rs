@@ -106,14 +106,14 @@ impl ConsumerConfig {
     pub(crate) fn of(properties: &ClientProperties) -> Result<Self, KafkaError> {
         properties.check_known("consumer", KNOWN, REFUSED)?;
         let invalid = |key: &str, value: &str, allowed: &str| {
-            wrong(format!(
+            KafkaError::config(format!(
                 "Invalid value {value} for configuration {key}: String must be one of: {allowed}"
             ))
         };
         if let Some(protocol) = properties.get("group.protocol")
             && !protocol.eq_ignore_ascii_case("classic")
         {
-            return Err(wrong(format!(
+            return Err(KafkaError::config(format!(
                 "group.protocol={protocol} is not supported; there is group.protocol=classic"
             )));
         }
@@ -157,10 +157,6 @@ impl ConsumerConfig {
             retry_backoff: properties.millis("retry.backoff.ms", 100)?,
         })
     }
-}
-
-fn wrong(text: impl Into<String>) -> KafkaError {
-    KafkaError::of_client("ConfigException", text)
 }
 
 #[cfg(test)]

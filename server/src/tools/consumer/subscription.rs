@@ -3,6 +3,7 @@
 use regex::Regex;
 
 use super::Fetched;
+use crate::tools::ToolError;
 use crate::tools::client::TopicPartition;
 
 /// What is read.
@@ -14,6 +15,19 @@ pub(crate) enum Subscription {
     Pattern(Regex),
     /// One partition, from a place on.
     Partition(TopicPartition, Start),
+}
+
+impl Subscription {
+    /// The topics that `--include` stands for.
+    ///
+    /// # Errors
+    /// When it is no regular expression.
+    pub(crate) fn including(pattern: &str) -> Result<Self, ToolError> {
+        match Regex::new(&format!("^(?:{pattern})$")) {
+            Ok(pattern) => Ok(Subscription::Pattern(pattern)),
+            Err(error) => ToolError::refuse(format!("--include is no regular expression: {error}")),
+        }
+    }
 }
 
 /// A place in a partition.

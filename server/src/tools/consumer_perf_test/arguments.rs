@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use regex::Regex;
 
 use super::date::DateFormat;
 use crate::network::client::random;
 use crate::tools::ToolError;
-use crate::tools::client::{ClientProperties, key_value};
+use crate::tools::client::ClientProperties;
 use crate::tools::consumer::Subscription;
 
 /// Options of the tool.
@@ -120,31 +119,26 @@ impl ConsumerPerfTestArguments {
     /// Works out what is to be done; refuses what cannot be.
     pub(super) fn plan(&self) -> Result<Plan, ToolError> {
         if self.print_metrics {
-            return refuse(
+            return ToolError::refuse(
                 "--print-metrics is not supported: the metrics are those of Kafka's Java client.",
             );
         }
         if self.socket_buffer_size.is_some() {
-            return refuse("--socket-buffer-size is not supported.");
+            return ToolError::refuse("--socket-buffer-size is not supported.");
         }
         if self.reporting_interval == 0 {
-            return refuse("Reporting interval must be greater than 0.");
+            return ToolError::refuse("Reporting interval must be greater than 0.");
         }
         let Some(records) = self.num_records.or(self.messages) else {
-            return refuse(
+            return ToolError::refuse(
                 "Exactly one of the following arguments is required: [num-records], [messages]",
             );
         };
         let subscription = match (&self.topic, &self.include) {
             (Some(topic), None) => Subscription::Topics(vec![topic.clone()]),
-            (None, Some(pattern)) => {
-                let pattern = Regex::new(&format!("^(?:{pattern})$"));
-                Subscription::Pattern(pattern.map_err(|error| {
-                    ToolError::failed(format!("--include is no regular expression: {error}"))
-                })?)
-            }
+            (None, Some(pattern)) => Subscription::including(pattern)?,
             _ => {
-                return refuse(
+                return ToolError::refuse(
                     "Exactly one of the following arguments is required: [topic], [include]",
                 );
             }
@@ -162,11 +156,8 @@ impl ConsumerPerfTestArguments {
             .command_config
             .as_ref()
             .or(self.consumer_config.as_ref());
-        let mut properties = ClientProperties::load(file.map(PathBuf::as_path))?;
-        for property in &self.command_property {
-            let (key, value) = key_value(property)?;
-            properties.set(key, value);
-        }
+        let options = &self.command_property;
+        let mut properties = ClientProperties::load_with(file.map(PathBuf::as_path), options)?;
         let group = self.group.clone();
         let group = group.unwrap_or_else(|| format!("perf-consumer-{}", random() % 100_000));
         properties.set("group.id", &group);
@@ -179,10 +170,6 @@ impl ConsumerPerfTestArguments {
         properties.set("auto.offset.reset", reset);
         Ok(properties)
     }
-}
-
-fn refuse<T>(text: &str) -> Result<T, ToolError> {
-    Err(ToolError::failed(text))
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ impl ProducerConfig {
             "1" => 1,
             "0" => 0,
             other => {
-                return Err(wrong(format!(
+                return Err(KafkaError::config(format!(
                     "Invalid value {other} for configuration acks: String must be one of: all, -1, 0, 1"
                 )));
             }
@@ -113,7 +113,7 @@ impl ProducerConfig {
             compression: match properties.get("compression.type") {
                 None => Compression::None,
                 Some(name) => name.parse().map_err(|_| {
-                    wrong(format!(
+                    KafkaError::config(format!(
                         "Invalid value {name} for configuration compression.type: String must be one of: gzip, snappy, \
                          lz4, zstd, none"
                     ))
@@ -154,17 +154,13 @@ fn idempotence(
     };
     match (properties.get("enable.idempotence"), against) {
         (Some("false"), _) => Ok(false),
-        (Some("true"), Some(reason)) => Err(wrong(reason)),
+        (Some("true"), Some(reason)) => Err(KafkaError::config(reason)),
         (Some("true") | None, None) => Ok(true),
         (None, Some(_)) => Ok(false),
-        (Some(other), _) => Err(wrong(format!(
+        (Some(other), _) => Err(KafkaError::config(format!(
             "Invalid value {other} for configuration enable.idempotence: Expected value to be either true or false"
         ))),
     }
-}
-
-fn wrong(text: impl Into<String>) -> KafkaError {
-    KafkaError::of_client("ConfigException", text)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::tools::ToolError;
-use crate::tools::client::{ClientProperties, key_value};
+use crate::tools::client::ClientProperties;
 
 /// Options of the tool.
 #[derive(Debug, Args)]
@@ -129,43 +129,40 @@ impl ProducerPerfTestArguments {
     /// Works out what is to be done; refuses what cannot be.
     pub(super) fn plan(&self) -> Result<Plan, ToolError> {
         if self.print_metrics {
-            return refuse(
+            return ToolError::refuse(
                 "--print-metrics is not supported: the metrics are those of Kafka's Java client.",
             );
         }
         if self.transactional_id.is_some() || self.transaction_duration_ms.is_some() {
-            return refuse(
+            return ToolError::refuse(
                 "Transactions are not supported: leave --transactional-id and --transaction-duration-ms out.",
             );
         }
         if self.num_records == 0 {
-            return refuse("--num-records should be greater than zero.");
+            return ToolError::refuse("--num-records should be greater than zero.");
         }
         if self.warmup_records >= self.num_records {
-            return refuse(
+            return ToolError::refuse(
                 "The value for --warmup-records must be strictly fewer than the number of records in the test, \
                  --num-records.",
             );
         }
         if self.record_size == Some(0) {
-            return refuse("--record-size should be greater than zero.");
+            return ToolError::refuse("--record-size should be greater than zero.");
         }
         if self.reporting_interval == 0 {
-            return refuse("--reporting-interval should be greater than zero.");
+            return ToolError::refuse("--reporting-interval should be greater than zero.");
         }
         let file = self
             .command_config
             .as_ref()
             .or(self.producer_config.as_ref());
-        let mut properties = ClientProperties::load(file.map(PathBuf::as_path))?;
-        for property in self.command_property.iter().chain(&self.producer_props) {
-            let (key, value) = key_value(property)?;
-            properties.set(key, value);
-        }
+        let options = self.command_property.iter().chain(&self.producer_props);
+        let properties = ClientProperties::load_with(file.map(PathBuf::as_path), options)?;
         let servers = self.bootstrap_server.clone();
         let servers = servers.or_else(|| properties.get("bootstrap.servers").map(str::to_owned));
         let Some(servers) = servers else {
-            return refuse(
+            return ToolError::refuse(
                 "At least one of --bootstrap-server, --command-property, --producer-props, --producer.config or \
                  --command-config must be specified.",
             );
@@ -179,28 +176,24 @@ impl ProducerPerfTestArguments {
 
     fn keys(&self) -> Result<KeyDistribution, ToolError> {
         let range = match self.record_key_range {
-            Some(0) => return refuse("--record-key-range should be greater than zero."),
+            Some(0) => return ToolError::refuse("--record-key-range should be greater than zero."),
             range => range,
         };
         match (self.key_distribution.as_str(), range) {
             ("none", None) => Ok(KeyDistribution::None),
             ("none", Some(_)) => {
-                refuse("--record-key-range needs --key-distribution range or random.")
+                ToolError::refuse("--record-key-range needs --key-distribution range or random.")
             }
             ("range", Some(range)) => Ok(KeyDistribution::Range(range)),
             ("random", Some(range)) => Ok(KeyDistribution::Random(range)),
-            (distribution @ ("range" | "random"), None) => refuse(&format!(
+            (distribution @ ("range" | "random"), None) => ToolError::refuse(format!(
                 "--record-key-range is required when --key-distribution is '{distribution}'."
             )),
-            (other, _) => refuse(&format!(
+            (other, _) => ToolError::refuse(format!(
                 "--key-distribution {other} is not known; there are none, range and random."
             )),
         }
     }
-}
-
-fn refuse<T>(text: &str) -> Result<T, ToolError> {
-    Err(ToolError::failed(text))
 }
 
 #[cfg(test)]

@@ -39,9 +39,15 @@ impl SnapshotId {
         ))
     }
 
-    fn parse(file_name: &str) -> Option<Self> {
+    /// What the name of a snapshot's file says; `None` for other names.
+    pub(crate) fn parse(file_name: &str) -> Option<Self> {
         let (end_offset, epoch) = file_name.strip_suffix(".checkpoint")?.split_once('-')?;
-        if end_offset.len() != 20 || epoch.len() != 10 {
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        if end_offset.len() != 20
+            || epoch.len() != 10
+            || !is_number(end_offset)
+            || !is_number(epoch)
+        {
             return None;
         }
         Some(Self {

@@ -11,8 +11,13 @@ pub struct OffsetEntry {
     pub position: u32,
 }
 
+impl OffsetEntry {
+    /// Its size in the file.
+    pub const BYTES: usize = 8;
+}
+
 impl Entry for OffsetEntry {
-    const BYTES: usize = 8;
+    const BYTES: usize = OffsetEntry::BYTES;
 
     fn encode(&self, base_offset: i64, out: &mut Vec<u8>) {
         out.extend_from_slice(&((self.offset - base_offset) as u32).to_be_bytes());

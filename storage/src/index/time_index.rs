@@ -12,8 +12,13 @@ pub struct TimeEntry {
     pub offset: i64,
 }
 
+impl TimeEntry {
+    /// Its size in the file.
+    pub const BYTES: usize = 12;
+}
+
 impl Entry for TimeEntry {
-    const BYTES: usize = 12;
+    const BYTES: usize = TimeEntry::BYTES;
 
     fn encode(&self, base_offset: i64, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.timestamp.to_be_bytes());

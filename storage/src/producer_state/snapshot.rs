@@ -74,19 +74,23 @@ impl SnapshotEntry {
         }
     }
 
-    pub(super) fn to_entry(self) -> ProducerStateEntry {
-        let last_batch = (self.last_offset >= 0).then_some(BatchMetadata {
+    /// The producer's last batch, if it has one.
+    pub fn last_batch(&self) -> Option<BatchMetadata> {
+        (self.last_offset >= 0).then_some(BatchMetadata {
             last_sequence: self.last_sequence,
             last_offset: self.last_offset,
             offset_delta: self.offset_delta,
             timestamp: self.timestamp,
-        });
+        })
+    }
+
+    pub(super) fn to_entry(self) -> ProducerStateEntry {
         ProducerStateEntry::restored(
             self.producer_epoch,
             self.coordinator_epoch,
             self.timestamp,
             (self.current_txn_first_offset >= 0).then_some(self.current_txn_first_offset),
-            last_batch,
+            self.last_batch(),
         )
     }
 }

@@ -42,6 +42,16 @@ pub enum TimestampType {
     LogAppendTime,
 }
 
+impl TimestampType {
+    /// Its name, as the topic's `message.timestamp.type` and Kafka's tools have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimestampType::CreateTime => "CreateTime",
+            TimestampType::LogAppendTime => "LogAppendTime",
+        }
+    }
+}
+
 /// A batch's header, field by field. Plain values: nothing is checked beyond what
 /// [`BatchHeader::parse`] says, so arithmetic on them must not assume a sane batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

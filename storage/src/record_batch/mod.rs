@@ -36,6 +36,8 @@ pub use header::{
 };
 pub use record::{Record, RecordHeader, RecordIter, decode_records};
 
+pub use varint::varint_size_in_bytes;
+
 pub use validation::{ValidatedBatch, ValidationRules, validate_produced};
 
 pub(crate) use header::decrement_sequence;

@@ -64,8 +64,8 @@ fn put_unsigned(out: &mut impl BufMut, mut value: u64) {
     out.put_u8(value as u8);
 }
 
-/// Bytes that [`put_varint`] takes for `value`.
-pub(crate) fn varint_size_in_bytes(value: i32) -> usize {
+/// Bytes that `value` takes as a number of variable length.
+pub fn varint_size_in_bytes(value: i32) -> usize {
     unsigned_size_in_bytes(u64::from(((value << 1) ^ (value >> 31)) as u32))
 }
 

@@ -2,8 +2,6 @@
 
 use std::io::Write;
 
-use highwater_storage::record_batch::TimestampType;
-
 use super::deserializer::Deserializer;
 use crate::tools::ToolError;
 use crate::tools::consumer::Received;
@@ -102,13 +100,6 @@ impl Formatter {
     }
 }
 
-fn timestamp_type(received: &Received) -> &'static str {
-    match received.fetched.timestamp_type {
-        TimestampType::CreateTime => "CreateTime",
-        TimestampType::LogAppendTime => "LogAppendTime",
-    }
-}
-
 fn log_line(received: &Received) -> String {
     let record = &received.fetched.record;
     let text = |bytes: &bytes::Bytes| String::from_utf8_lossy(bytes).into_owned();
@@ -119,7 +110,7 @@ fn log_line(received: &Received) -> String {
     let value = record.value.as_ref().map_or("null".to_owned(), text);
     format!(
         "{}:{}, key:{key}value:{value}",
-        timestamp_type(received),
+        received.fetched.timestamp_type.name(),
         record.timestamp
     )
 }
@@ -250,7 +241,14 @@ impl DefaultFormatter {
         let prints = &self.prints;
         let mut columns: Vec<Vec<u8>> = Vec::new();
         if prints.timestamp {
-            columns.push(format!("{}:{}", timestamp_type(received), record.timestamp).into_bytes());
+            columns.push(
+                format!(
+                    "{}:{}",
+                    received.fetched.timestamp_type.name(),
+                    record.timestamp
+                )
+                .into_bytes(),
+            );
         }
         if prints.partition {
             columns.push(format!("Partition:{}", received.partition.partition).into_bytes());
@@ -304,7 +302,7 @@ mod tests {
     use super::*;
     use crate::tools::client::TopicPartition;
     use crate::tools::consumer::Fetched;
-    use highwater_storage::record_batch::{Record, RecordHeader};
+    use highwater_storage::record_batch::{Record, RecordHeader, TimestampType};
 
     fn received(key: Option<&'static [u8]>, value: Option<&'static [u8]>) -> Received {
         Received {

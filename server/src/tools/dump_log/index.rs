@@ -3,15 +3,11 @@
 use std::io::Write;
 use std::path::Path;
 
-use highwater_storage::index::{OffsetEntry, offset_entries, time_entries};
-use highwater_storage::record_batch::{DecompressLimits, decode_records};
+use highwater_storage::index::{OffsetEntry, TimeEntry, offset_entries, time_entries};
+use highwater_storage::record_batch::{DecompressLimits, NO_TIMESTAMP, decode_records};
 
 use super::batches::{Batch, LogFile};
 use super::{Findings, ToolError, absolute, base_offset, read};
-
-const OFFSET_ENTRY_BYTES: usize = 8;
-const TIME_ENTRY_BYTES: usize = 12;
-const NO_TIMESTAMP: i64 = -1;
 
 /// How much of an index is looked at and printed.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +47,7 @@ pub(super) fn dump_offset_index(
                 last.offset
             )));
         }
-        whole("Index", &path, bytes.len(), OFFSET_ENTRY_BYTES)?;
+        whole("Index", &path, bytes.len(), OffsetEntry::BYTES)?;
         writeln!(out, "{} passed sanity check.", file.display())?;
         return Ok(());
     }
@@ -113,7 +109,7 @@ pub(super) fn dump_time_index(
                 )));
             }
         }
-        whole("Time index", &path, bytes.len(), TIME_ENTRY_BYTES)?;
+        whole("Time index", &path, bytes.len(), TimeEntry::BYTES)?;
         writeln!(out, "{} passed sanity check.", file.display())?;
         return Ok(());
     }

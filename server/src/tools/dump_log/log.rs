@@ -4,13 +4,14 @@ use std::io::Write;
 use std::path::Path;
 
 use highwater_storage::record_batch::{
-    BatchHeader, ControlRecord, DecompressLimits, NO_SEQUENCE, Record, TimestampType,
-    decode_records, increment_sequence, verify_crc,
+    BatchHeader, ControlRecord, DecompressLimits, NO_SEQUENCE, Record, decode_records,
+    increment_sequence, verify_crc,
 };
 
 use super::batches::{Batch, LogFile};
 use super::decoder::Decoder;
 use super::{Findings, ToolError, absolute, base_offset};
+use crate::metadata::SnapshotId;
 use crate::tools::records::{Message, Reader, schemas};
 
 /// How much is printed.
@@ -83,26 +84,13 @@ fn title(name: &str) -> Result<String, ToolError> {
     if name == "bootstrap.checkpoint" {
         return Ok("KRaft bootstrap snapshot".to_owned());
     }
-    let number = |text: &str, digits: usize| {
-        (text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit()))
-            .then(|| text.parse::<i64>().ok())
-            .flatten()
-    };
-    name.strip_suffix(".checkpoint")
-        .and_then(|name| name.split_once('-'))
-        .and_then(|(offset, epoch)| Some((number(offset, 20)?, number(epoch, 10)?)))
-        .map(|(offset, epoch)| format!("Snapshot end offset: {offset}, epoch: {epoch}"))
-        .ok_or_else(|| {
-            ToolError::failed(format!(
-                "{name} is not the name of a snapshot, which is its end offset and its epoch."
-            ))
-        })
-}
-
-fn timestamp_type(header: &BatchHeader) -> &'static str {
-    match header.timestamp_type() {
-        TimestampType::CreateTime => "CreateTime",
-        TimestampType::LogAppendTime => "LogAppendTime",
+    match SnapshotId::parse(name) {
+        Some(SnapshotId { end_offset, epoch }) => {
+            Ok(format!("Snapshot end offset: {end_offset}, epoch: {epoch}"))
+        }
+        None => ToolError::refuse(format!(
+            "{name} is not the name of a snapshot, which is its end offset and its epoch."
+        )),
     }
 }
 
@@ -135,7 +123,7 @@ fn batch_line(batch: &Batch) -> String {
         header.is_control(),
         optional_long(header.delete_horizon_ms()),
         batch.position,
-        timestamp_type(header),
+        header.timestamp_type().name(),
         header.max_timestamp,
         batch.bytes.len(),
         header.magic,
@@ -192,7 +180,7 @@ fn metadata(header: &BatchHeader, record: &Record) -> Result<String, ToolError> 
     let mut line = format!(
         "| offset: {} {}: {} keySize: {} valueSize: {} sequence: {sequence} headerKeys: [{}]",
         record.offset,
-        timestamp_type(header),
+        header.timestamp_type().name(),
         record.timestamp,
         size(&record.key),
         size(&record.value),

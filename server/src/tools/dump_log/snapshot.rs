@@ -64,20 +64,14 @@ fn producer(entry: &SnapshotEntry) -> String {
         optional_long(open),
         entry.timestamp,
     );
-    if entry.last_offset >= 0 {
-        let batch = highwater_storage::producer_state::BatchMetadata {
-            last_sequence: entry.last_sequence,
-            last_offset: entry.last_offset,
-            offset_delta: entry.offset_delta,
-            timestamp: entry.timestamp,
-        };
+    if let Some(batch) = entry.last_batch() {
         line.push_str(&format!(
             " firstSequence: {} lastSequence: {} lastOffset: {} offsetDelta: {} timestamp: {}",
             batch.first_sequence(),
-            entry.last_sequence,
-            entry.last_offset,
-            entry.offset_delta,
-            entry.timestamp,
+            batch.last_sequence,
+            batch.last_offset,
+            batch.offset_delta,
+            batch.timestamp,
         ));
     }
     line

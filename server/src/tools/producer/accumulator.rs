@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use highwater_storage::record_batch::{
-    BatchError, Compression, RecordBatchBuilder, increment_sequence,
+    BATCH_HEADER_BYTES, BatchError, Compression, RecordBatchBuilder, increment_sequence,
+    varint_size_in_bytes,
 };
 use tokio::time::Instant;
 
@@ -40,20 +41,15 @@ impl Record {
     /// Bytes of a batch that has nothing but this record, at most, as Kafka's producer reckons.
     pub(crate) fn size_of_own_batch(&self) -> usize {
         /// Header of a batch, and what a record has at most besides its key, value and headers.
-        const OVERHEAD: usize = 61 + 21;
-        /// A length in front of so many bytes.
-        fn prefixed(bytes: usize) -> usize {
-            // Zigzag doubles a length; a varint has 7 bits a byte.
-            let bits = usize::BITS - (2 * bytes).leading_zeros();
-            bytes + (bits.max(1) as usize).div_ceil(7)
-        }
-        let nullable =
-            |bytes: &Option<Bytes>| bytes.as_ref().map_or(1, |bytes| prefixed(bytes.len()));
+        const OVERHEAD: usize = BATCH_HEADER_BYTES + 21;
+        let number = |count: usize| varint_size_in_bytes(i32::try_from(count).unwrap_or(i32::MAX));
+        let prefixed = |bytes: &Bytes| number(bytes.len()) + bytes.len();
+        let nullable = |bytes: &Option<Bytes>| bytes.as_ref().map_or(1, prefixed);
         let headers = self.headers.iter();
         let headers: usize = headers
-            .map(|(key, value)| prefixed(key.len()) + nullable(value))
+            .map(|(key, value)| prefixed(key) + nullable(value))
             .sum();
-        let count = prefixed(self.headers.len()) - self.headers.len();
+        let count = number(self.headers.len());
         OVERHEAD + nullable(&self.key) + nullable(&self.value) + count + headers
     }
 }

@@ -5,7 +5,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use bytes::Bytes;
-use highwater_storage::record_batch::{BATCH_HEADER_BYTES, BatchHeader};
+use highwater_storage::record_batch::{
+    BATCH_HEADER_BYTES, BatchError, BatchHeader, DecompressLimits, Record, decode_records,
+};
 
 use super::{ToolError, absolute, cannot_read};
 
@@ -21,6 +23,23 @@ pub(super) struct Batch {
     pub(super) position: u64,
     pub(super) header: BatchHeader,
     pub(super) bytes: Bytes,
+}
+
+impl Batch {
+    /// Its records.
+    pub(super) fn records(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<Record, ToolError>>, ToolError> {
+        let position = self.position;
+        let unreadable = move |error: BatchError| {
+            ToolError::failed(format!(
+                "Cannot read the records of the batch at position {position}: {error}."
+            ))
+        };
+        let records = decode_records(&self.bytes, DecompressLimits::default());
+        let records = records.map_err(unreadable)?;
+        Ok(records.map(move |record| record.map_err(unreadable)))
+    }
 }
 
 /// Reads batch after batch.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use highwater_storage::index::{OffsetEntry, TimeEntry, offset_entries, time_entries};
-use highwater_storage::record_batch::{DecompressLimits, NO_TIMESTAMP, decode_records};
+use highwater_storage::record_batch::NO_TIMESTAMP;
 
 use super::batches::{Batch, LogFile};
 use super::{Findings, ToolError, absolute, base_offset, read};
@@ -212,16 +212,9 @@ fn first_reaching(log: &LogFile, from: u64, offset: i64) -> Result<Option<Batch>
 }
 
 fn max_timestamp(batch: &Batch) -> Result<i64, ToolError> {
-    let unreadable = |error| {
-        ToolError::failed(format!(
-            "Cannot read the records of the batch at position {}: {error}.",
-            batch.position
-        ))
-    };
     let mut found = NO_TIMESTAMP;
-    let records = decode_records(&batch.bytes, DecompressLimits::default());
-    for record in records.map_err(unreadable)? {
-        found = found.max(record.map_err(unreadable)?.timestamp);
+    for record in batch.records()? {
+        found = found.max(record?.timestamp);
     }
     Ok(found)
 }

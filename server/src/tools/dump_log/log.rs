@@ -4,8 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use highwater_storage::record_batch::{
-    BatchHeader, ControlRecord, DecompressLimits, NO_SEQUENCE, Record, decode_records,
-    increment_sequence, verify_crc,
+    BatchHeader, ControlRecord, NO_SEQUENCE, Record, increment_sequence, verify_crc,
 };
 
 use super::batches::{Batch, LogFile};
@@ -43,15 +42,8 @@ pub(super) fn dump(
         if !form.is_deep {
             continue;
         }
-        let unreadable = |error| {
-            ToolError::failed(format!(
-                "Cannot read the records of the batch at position {}: {error}.",
-                batch.position
-            ))
-        };
-        let records = decode_records(&batch.bytes, DecompressLimits::default());
-        for record in records.map_err(unreadable)? {
-            let record = record.map_err(unreadable)?;
+        for record in batch.records()? {
+            let record = record?;
             if record.offset != last_offset + 1 {
                 findings.add(
                     &heading,

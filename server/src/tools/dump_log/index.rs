@@ -88,6 +88,9 @@ pub(super) fn dump_time_index(
     let log = LogFile::open(&sibling(file, name, "log"), None)?;
     let index = read(&sibling(file, name, "index"))?;
     let index: Vec<_> = offset_entries(base_offset, &index).collect();
+    let index: Vec<_> = used(&index, |entry| entry.offset == base_offset)
+        .copied()
+        .collect();
     let bytes = read(file)?;
     let entries: Vec<_> = time_entries(base_offset, &bytes).collect();
     let path = absolute(file);
@@ -116,7 +119,7 @@ pub(super) fn dump_time_index(
     let mut errors = TimeErrors::default();
     let mut previous = NO_TIMESTAMP;
     for entry in used(&entries, |entry| entry.offset == base_offset) {
-        let from = lookup(&index, base_offset, entry.offset);
+        let from = lookup(&index, entry.offset);
         match first_reaching(&log, from, entry.offset)? {
             None => errors.missing.push((entry.offset, -1)),
             Some(batch) if batch.header.last_offset() != entry.offset => {
@@ -193,12 +196,11 @@ fn whole(what: &str, path: &str, bytes: usize, entry_bytes: usize) -> Result<(),
     )))
 }
 
-/// Where to look for an offset.
-fn lookup(index: &[OffsetEntry], base_offset: i64, offset: i64) -> u64 {
-    used(index, |entry| entry.offset == base_offset)
-        .take_while(|entry| entry.offset <= offset)
-        .last()
-        .map_or(0, |entry| entry.position.into())
+/// Where to look for an offset, by the entries of an offset index that are used.
+fn lookup(index: &[OffsetEntry], offset: i64) -> u64 {
+    let behind = index.partition_point(|entry| entry.offset <= offset);
+    let found = behind.checked_sub(1).and_then(|place| index.get(place));
+    found.map_or(0, |entry| entry.position.into())
 }
 
 fn first_reaching(log: &LogFile, from: u64, offset: i64) -> Result<Option<Batch>, ToolError> {
@@ -217,4 +219,19 @@ fn max_timestamp(batch: &Batch) -> Result<i64, ToolError> {
         found = found.max(record?.timestamp);
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_up_begins_at_the_last_entry_that_is_not_behind() {
+        let index = [(10, 100), (20, 200), (30, 300)];
+        let index = index.map(|(offset, position)| OffsetEntry { offset, position });
+        for (offset, position) in [(5, 0), (10, 100), (25, 200), (30, 300), (99, 300)] {
+            assert_eq!(lookup(&index, offset), position, "{offset}");
+        }
+        assert_eq!(lookup(&[], 5), 0);
+    }
 }

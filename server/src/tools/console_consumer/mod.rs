@@ -9,7 +9,6 @@ use std::io::Write;
 use tokio::time::Instant;
 
 use super::ToolError;
-use super::client::{ClientProperties, Cluster, KafkaError};
 use super::consumer::{Consumer, ConsumerConfig, Received};
 use super::signals::Signals;
 pub(crate) use arguments::ConsoleConsumerArguments;
@@ -35,10 +34,14 @@ pub(super) async fn run(
     }
     let config = ConsumerConfig::of(&plan.properties)?;
     let servers = arguments.bootstrap_server.as_str();
-    let cluster = Cluster::new(servers, &plan.properties, "console-consumer")?;
-    let mut consumer = Consumer::new(cluster, config, plan.subscription.clone(), || {
-        patient_cluster(servers, &plan.properties, "console-consumer")
-    })?;
+    let subscription = plan.subscription.clone();
+    let mut consumer = Consumer::connect(
+        servers,
+        &plan.properties,
+        "console-consumer",
+        config,
+        subscription,
+    )?;
     let mut count = 0;
     let end = consume(&mut consumer, &arguments, &plan, &mut count, out).await;
     out.flush().or_else(|error| match end {
@@ -56,18 +59,6 @@ pub(super) async fn run(
         End::Signal(code) => Err(ToolError::Exit(code)),
         End::Failed(error) => Err(error),
     }
-}
-
-/// A client whose requests may take as long as the members of a group take to join.
-pub(super) fn patient_cluster(
-    servers: &str,
-    properties: &ClientProperties,
-    client_id: &str,
-) -> Result<Cluster, KafkaError> {
-    let longest = properties.number("max.poll.interval.ms", 300_000u64)?;
-    let mut properties = properties.clone();
-    properties.set("request.timeout.ms", &(longest + 5_000).to_string());
-    Cluster::new(servers, &properties, client_id)
 }
 
 async fn consume(

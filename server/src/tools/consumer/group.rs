@@ -25,13 +25,11 @@ const LAST_PROTOCOL_VERSION: i16 = 3;
 const ASSIGNOR: &str = "range";
 
 /// ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID: the group goes on without this member.
-const PUT_OUT: [i16; 2] = [22, 25];
+pub(super) const PUT_OUT: [i16; 2] = [22, 25];
 /// REBALANCE_IN_PROGRESS
-const REBALANCING: i16 = 27;
+pub(super) const REBALANCING: i16 = 27;
 /// MEMBER_ID_REQUIRED
 const ID_REQUIRED: i16 = 79;
-/// COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
-const MOVED: [i16; 2] = [15, 16];
 
 /// A member of a group.
 pub(super) struct Membership {
@@ -101,11 +99,8 @@ impl Membership {
                     return Ok(partitions);
                 }
                 Err(error) if error.code == REBALANCING || error.code == ID_REQUIRED => {}
-                Err(error) if PUT_OUT.contains(&error.code) => {
-                    self.member_id = StrBytes::default();
-                    self.generation = -1;
-                }
-                Err(error) if error.is_retriable || MOVED.contains(&error.code) => {
+                Err(error) if PUT_OUT.contains(&error.code) => self.forget(),
+                Err(error) if error.is_retriable => {
                     sleep(self.retry_backoff).await;
                 }
                 Err(error) => return Err(error),
@@ -187,6 +182,12 @@ impl Membership {
             .collect()
     }
 
+    /// Forgets what it was in the group, which goes on without it.
+    fn forget(&mut self) {
+        self.member_id = StrBytes::default();
+        self.generation = -1;
+    }
+
     /// When the next heartbeat is due.
     pub(super) fn next_heartbeat(&self) -> Instant {
         self.next_heartbeat
@@ -219,8 +220,7 @@ impl Membership {
             0 => Ok(Pulse::Fine),
             REBALANCING => Ok(Pulse::Rebalance),
             code if PUT_OUT.contains(&code) => {
-                self.member_id = StrBytes::default();
-                self.generation = -1;
+                self.forget();
                 Ok(Pulse::PutOut)
             }
             code => match KafkaError::new(code, None) {

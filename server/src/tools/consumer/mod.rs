@@ -22,11 +22,15 @@ pub(crate) use records::Fetched;
 pub(crate) use subscription::{Received, Start, Subscription};
 
 use self::fetch::Answer;
-use self::group::{Membership, Pulse};
-use super::client::{Cluster, EARLIEST, KafkaError, LATEST, TopicPartition, asked_topic};
+use self::group::{Membership, PUT_OUT, Pulse, REBALANCING};
+use super::client::{
+    ClientProperties, Cluster, EARLIEST, KafkaError, LATEST, TopicPartition, asked_topic,
+};
 
 /// How often topics are looked for that were not there, or have more partitions.
 const METADATA_INTERVAL: Duration = Duration::from_secs(5);
+/// What a request to join may take longer than the other members may.
+const MARGIN_TO_JOIN: Duration = Duration::from_secs(5);
 /// OFFSET_OUT_OF_RANGE
 const OUT_OF_RANGE: i16 = 1;
 
@@ -61,19 +65,28 @@ pub(crate) struct Consumer {
 }
 
 impl Consumer {
-    /// A consumer. `group_cluster` makes the client for the requests about the group, which may take long.
+    /// A consumer of a cluster. Nothing is connected yet. A member of a group has a client of its own for the requests
+    /// about the group, which may take as long as the other members take to join.
     ///
     /// # Errors
-    /// When that client cannot be made.
-    pub(crate) fn new(
-        cluster: Cluster,
+    /// When the addresses or the properties are wrong.
+    pub(crate) fn connect(
+        bootstrap_servers: &str,
+        properties: &ClientProperties,
+        client_id: &str,
         config: ConsumerConfig,
         subscription: Subscription,
-        group_cluster: impl FnOnce() -> Result<Cluster, KafkaError>,
     ) -> Result<Self, KafkaError> {
+        let cluster = Cluster::new(bootstrap_servers, properties, client_id)?;
         let is_alone = matches!(subscription, Subscription::Partition(..));
         let membership = match config.group.as_deref().filter(|_| !is_alone) {
-            Some(group) => Some(Membership::new(group_cluster()?, group, &config)),
+            Some(group) => {
+                let longest = config.max_poll_interval + MARGIN_TO_JOIN;
+                let mut properties = properties.clone();
+                properties.set("request.timeout.ms", &longest.as_millis().to_string());
+                let cluster = Cluster::new(bootstrap_servers, &properties, client_id)?;
+                Some(Membership::new(cluster, group, &config))
+            }
             None => None,
         };
         Ok(Consumer {
@@ -288,7 +301,7 @@ impl Consumer {
             return Ok(());
         }
         match self.cluster.commit(&membership.committer(), &offsets).await {
-            Err(error) if matches!(error.code, 22 | 25 | 27) => Ok(()),
+            Err(error) if error.code == REBALANCING || PUT_OUT.contains(&error.code) => Ok(()),
             result => result,
         }
     }

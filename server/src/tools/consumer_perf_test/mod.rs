@@ -10,8 +10,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::ToolError;
-use super::client::Cluster;
-use super::console_consumer::patient_cluster;
 use super::consumer::{Consumer, ConsumerConfig};
 use crate::broker::now_ms;
 pub(crate) use arguments::ConsumerPerfTestArguments;
@@ -32,10 +30,13 @@ pub(super) async fn run(
         out.flush()?;
     }
     let servers = arguments.bootstrap_server.as_str();
-    let cluster = Cluster::new(servers, &plan.properties, "perf-consumer-client")?;
-    let mut consumer = Consumer::new(cluster, config, plan.subscription, || {
-        patient_cluster(servers, &plan.properties, "perf-consumer-client")
-    })?;
+    let mut consumer = Consumer::connect(
+        servers,
+        &plan.properties,
+        "perf-consumer-client",
+        config,
+        plan.subscription,
+    )?;
     let timeout = Duration::from_millis(arguments.timeout);
     let interval = Duration::from_millis(arguments.reporting_interval);
     let (start_ms, began) = (now_ms(), Instant::now());

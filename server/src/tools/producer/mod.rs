@@ -28,8 +28,6 @@ const OUT_OF_ORDER: i16 = 45;
 const DUPLICATE: i16 = 46;
 /// UNKNOWN_PRODUCER_ID
 const UNKNOWN_PRODUCER: i16 = 59;
-/// UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE
-const NOT_YET_THERE: [i16; 2] = [3, 5];
 
 /// A record that is acknowledged or given up.
 #[derive(Debug, Clone)]
@@ -114,9 +112,7 @@ impl Producer {
         loop {
             match self.refresh().await {
                 Ok(()) if !self.leaders.is_empty() => return Ok(()),
-                Err(error) if !error.is_retriable && !NOT_YET_THERE.contains(&error.code) => {
-                    return Err(error);
-                }
+                Err(error) if !error.is_retriable => return Err(error),
                 Ok(()) | Err(_) if Instant::now() < deadline => {
                     sleep(self.config.retry_backoff).await;
                 }

@@ -1,5 +1,6 @@
 //! A fetch from one leader.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -10,10 +11,13 @@ use kafka_protocol::messages::{BrokerId, FetchRequest, FetchResponse};
 use super::ConsumerConfig;
 use super::records::{self, Fetched};
 use crate::network::client::Client;
-use crate::tools::client::{KafkaError, TopicPartition, by_topic, topic_name};
+use crate::tools::client::{KafkaError, TopicPartition, topic_name};
 
 /// The versions that name topics; later ones have ids.
 const VERSIONS: RangeInclusive<i16> = 4..=12;
+
+/// The offsets from which partitions are fetched.
+pub(super) type Wanted = BTreeMap<TopicPartition, i64>;
 
 /// What came of a fetch.
 pub(super) struct Answer {
@@ -33,7 +37,7 @@ pub(super) struct Found {
 pub(super) async fn fetch(
     client: Option<Arc<Client>>,
     leader: i32,
-    wanted: Vec<(TopicPartition, i64)>,
+    wanted: Wanted,
     config: ConsumerConfig,
 ) -> Answer {
     let response = match client {
@@ -63,24 +67,22 @@ pub(super) async fn fetch(
     Answer { leader, partitions }
 }
 
-fn request(wanted: &[(TopicPartition, i64)], config: &ConsumerConfig) -> FetchRequest {
-    let names = wanted.iter().map(|(partition, _)| partition);
-    let topics = by_topic(names).into_keys().map(|topic| {
-        let of_topic = wanted
-            .iter()
-            .filter(|(partition, _)| partition.topic == topic);
-        let partitions = of_topic.map(|(partition, offset)| {
-            FetchPartition::default()
-                .with_partition(partition.partition)
-                .with_fetch_offset(*offset)
-                .with_current_leader_epoch(-1)
-                .with_last_fetched_epoch(-1)
-                .with_log_start_offset(-1)
-                .with_partition_max_bytes(config.max_partition_fetch_bytes)
-        });
+fn request(wanted: &Wanted, config: &ConsumerConfig) -> FetchRequest {
+    let mut of_topic: BTreeMap<&str, Vec<FetchPartition>> = BTreeMap::new();
+    for (partition, offset) in wanted {
+        let asked = FetchPartition::default()
+            .with_partition(partition.partition)
+            .with_fetch_offset(*offset)
+            .with_current_leader_epoch(-1)
+            .with_last_fetched_epoch(-1)
+            .with_log_start_offset(-1)
+            .with_partition_max_bytes(config.max_partition_fetch_bytes);
+        of_topic.entry(&partition.topic).or_default().push(asked);
+    }
+    let topics = of_topic.into_iter().map(|(topic, partitions)| {
         FetchTopic::default()
             .with_topic(topic_name(topic))
-            .with_partitions(partitions.collect())
+            .with_partitions(partitions)
     });
     FetchRequest::default()
         .with_replica_id(BrokerId(-1))
@@ -93,16 +95,12 @@ fn request(wanted: &[(TopicPartition, i64)], config: &ConsumerConfig) -> FetchRe
         .with_topics(topics.collect())
 }
 
-fn found(
-    response: FetchResponse,
-    wanted: &[(TopicPartition, i64)],
-    is_read_committed: bool,
-) -> Vec<Found> {
+fn found(response: FetchResponse, wanted: &Wanted, is_read_committed: bool) -> Vec<Found> {
     let mut partitions = Vec::new();
     for topic in response.responses {
         for data in topic.partitions {
             let partition = TopicPartition::new(topic.topic.0.as_str(), data.partition_index);
-            let Some((_, offset)) = wanted.iter().find(|(asked, _)| *asked == partition) else {
+            let Some(offset) = wanted.get(&partition) else {
                 continue;
             };
             let aborted: Vec<_> = match data.aborted_transactions {
@@ -139,7 +137,7 @@ mod tests {
         let config = ConsumerConfig::of(&ClientProperties::default()).expect("sound");
         let wanted = [("a", 0), ("b", 0), ("a", 1)]
             .map(|(topic, index)| (TopicPartition::new(topic, index), i64::from(index) + 5));
-        let request = request(&wanted, &config);
+        let request = request(&wanted.into(), &config);
         assert_eq!(request.topics.len(), 2);
         let offsets: Vec<_> = request.topics[0]
             .partitions
@@ -161,7 +159,7 @@ mod tests {
             .with_partitions(vec![data(0, 0), data(1, 1)]);
         let response = FetchResponse::default().with_responses(vec![topic]);
         let wanted = [0, 1].map(|index| (TopicPartition::new("a", index), 3));
-        let found = found(response, &wanted, false);
+        let found = found(response, &wanted.into(), false);
         assert_eq!(found[0].result, Ok((vec![], 3)));
         assert_eq!(found[1].result.as_ref().map_err(|error| error.code), Err(1));
     }

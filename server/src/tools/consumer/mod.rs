@@ -21,7 +21,7 @@ pub(crate) use group::decode_assignment;
 pub(crate) use records::Fetched;
 pub(crate) use subscription::{Received, Start, Subscription};
 
-use self::fetch::Answer;
+use self::fetch::{Answer, Wanted};
 use self::group::{Membership, PUT_OUT, Pulse, REBALANCING};
 use super::client::{
     ClientProperties, Cluster, EARLIEST, KafkaError, LATEST, TopicPartition, asked_topic,
@@ -400,13 +400,13 @@ impl Consumer {
     }
 
     fn begin_fetches(&mut self) {
-        let mut of_leader: BTreeMap<i32, Vec<(TopicPartition, i64)>> = BTreeMap::new();
+        let mut of_leader: BTreeMap<i32, Wanted> = BTreeMap::new();
         for (partition, position) in &self.positions {
             if let (Some(leader), Some(offset)) = (position.leader, position.fetch)
                 && !self.busy.contains(&leader)
             {
                 let wanted = of_leader.entry(leader).or_default();
-                wanted.push((partition.clone(), offset));
+                wanted.insert(partition.clone(), offset);
             }
         }
         for (leader, wanted) in of_leader {

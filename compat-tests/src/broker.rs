@@ -14,7 +14,7 @@ use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::node::{JavaOptions, Node};
+use crate::node::{JavaOptions, JvmStart, Node};
 use crate::process::free_port;
 use crate::raw::{Connection, topic_name};
 
@@ -51,7 +51,7 @@ impl Default for BrokerOptions {
             log_dir: None,
             java: JavaOptions {
                 heap_mib: 512,
-                quick_start: true,
+                start: JvmStart::Quick,
             },
         }
     }
@@ -83,9 +83,18 @@ impl BrokerOptions {
     pub fn for_measurement(mut self, heap_mib: u32) -> Self {
         self.java = JavaOptions {
             heap_mib,
-            quick_start: false,
+            start: JvmStart::ByScript,
         };
         self
+    }
+}
+
+impl BrokerOptions {
+    /// For [`apache_kafka::java`](crate::apache_kafka::java).
+    pub(crate) fn for_its_classes() -> Self {
+        let mut options = Self::new();
+        options.java.start = JvmStart::LoadClasses;
+        options
     }
 }
 

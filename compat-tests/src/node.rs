@@ -21,8 +21,18 @@ pub(crate) const START_LIMIT: Duration = Duration::from_secs(240);
 pub(crate) struct JavaOptions {
     /// Largest heap.
     pub(crate) heap_mib: u32,
-    /// The quick compiler and the simple collector, in place of what its start script sets.
-    pub(crate) quick_start: bool,
+    pub(crate) start: JvmStart,
+}
+
+/// What a JVM is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JvmStart {
+    /// To be measured: as Apache Kafka's start script sets it.
+    ByScript,
+    /// To be there soon: the quick compiler, the simple collector, classes that are loaded already.
+    Quick,
+    /// To load classes for the others: when it ends they are in [`apache_kafka::LOADED_CLASSES`] in the node's folder.
+    LoadClasses,
 }
 
 /// A process with its properties, its folder and its log; killed when dropped.
@@ -91,7 +101,7 @@ impl Node {
                 &self.features,
                 &self.folder,
                 self.java.heap_mib,
-                self.java.quick_start,
+                self.java.start,
             )?,
         };
         if let Some(clock) = &self.clock {

@@ -141,7 +141,7 @@ impl Cluster {
             }
             let java = JavaOptions {
                 heap_mib: options.heap_mib,
-                quick_start: options.quick_start,
+                start: options.start,
             };
             let kind = options.kinds.get(&id).copied().unwrap_or(kind);
             let mut node = Node::new(kind, properties, &own, folder.path(), java);

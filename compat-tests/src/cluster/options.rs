@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use crate::broker::BrokerKind;
+use crate::node::JvmStart;
 
 /// Id of the first node that is a controller alone; brokers count from 1.
 const FIRST_CONTROLLER: i32 = 3001;
@@ -65,7 +66,7 @@ pub struct ClusterOptions {
     pub(super) clocks: bool,
     pub(super) disk_mib: Option<u32>,
     pub(super) heap_mib: u32,
-    pub(super) quick_start: bool,
+    pub(super) start: JvmStart,
 }
 
 impl ClusterOptions {
@@ -109,7 +110,7 @@ impl ClusterOptions {
             clocks: false,
             disk_mib: None,
             heap_mib: 256,
-            quick_start: true,
+            start: JvmStart::Quick,
         }
     }
 
@@ -163,7 +164,7 @@ impl ClusterOptions {
     #[must_use]
     pub fn for_measurement(mut self, heap_mib: u32) -> Self {
         self.heap_mib = heap_mib;
-        self.quick_start = false;
+        self.start = JvmStart::ByScript;
         self
     }
 

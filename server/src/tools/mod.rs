@@ -14,6 +14,7 @@ mod consumer_perf_test;
 mod delete_records;
 mod dump_log;
 mod error;
+mod fixed;
 mod get_offsets;
 mod java_order;
 mod json;

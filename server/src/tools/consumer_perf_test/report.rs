@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::tools::fixed::Fixed;
+
 const MIB: f64 = 1024.0 * 1024.0;
 
 pub(super) fn header(is_detailed: bool) -> &'static str {
@@ -38,14 +40,14 @@ pub(super) fn total(totals: Totals, elapsed: Duration, rebalance: Duration) -> S
     let fetch_ms = elapsed.as_millis() as i128 - rebalance.as_millis() as i128;
     let fetch_seconds = fetch_ms as f64 / 1000.0;
     format!(
-        "{:.4}, {:.4}, {}, {:.4}, {}, {fetch_ms}, {:.4}, {:.4}",
-        totals.mib(),
-        totals.mib() / seconds,
+        "{}, {}, {}, {}, {}, {fetch_ms}, {}, {}",
+        Fixed::<4>(totals.mib()),
+        Fixed::<4>(totals.mib() / seconds),
         totals.records,
-        totals.records as f64 / seconds,
+        Fixed::<4>(totals.records as f64 / seconds),
         rebalance.as_millis(),
-        totals.mib() / fetch_seconds,
-        totals.records as f64 / fetch_seconds,
+        Fixed::<4>(totals.mib() / fetch_seconds),
+        Fixed::<4>(totals.records as f64 / fetch_seconds),
     )
 }
 
@@ -72,15 +74,15 @@ impl fmt::Display for Progress {
         };
         write!(
             f,
-            "{}, 0, {:.4}, {:.4}, {}, {:.4}, {}, {fetch_ms}, {:.4}, {:.4}",
+            "{}, 0, {}, {}, {}, {}, {}, {fetch_ms}, {}, {}",
             self.end,
-            self.now.mib(),
-            1000.0 * mib / elapsed_ms,
+            Fixed::<4>(self.now.mib()),
+            Fixed::<4>(1000.0 * mib / elapsed_ms),
             self.now.records,
-            records / elapsed_ms * 1000.0,
+            Fixed::<4>(records / elapsed_ms * 1000.0),
             self.rebalance.as_millis(),
-            per_fetch(mib),
-            per_fetch(records),
+            Fixed::<4>(per_fetch(mib)),
+            Fixed::<4>(per_fetch(records)),
         )
     }
 }

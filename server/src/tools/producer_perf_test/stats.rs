@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::tools::fixed::Fixed;
+
 /// Latencies that are kept for the percentiles, at most.
 const SAMPLES: u64 = 500_000;
 const MIB: f64 = 1024.0 * 1024.0;
@@ -102,9 +104,12 @@ impl Stats {
                 false => "",
             };
             format!(
-                "{start}{} records sent, {records:.1} records/sec ({mib:.2} MB/sec), {mean:.1} ms avg latency, {:.1} ms \
-                 max latency.",
-                self.window.count, self.window.max_latency_ms as f64
+                "{start}{} records sent, {} records/sec ({} MB/sec), {} ms avg latency, {} ms max latency.",
+                self.window.count,
+                Fixed::<1>(records),
+                Fixed::<2>(mib),
+                Fixed::<1>(mean),
+                Fixed::<1>(self.window.max_latency_ms as f64),
             )
         });
         self.window = Sums::new(now);
@@ -126,10 +131,13 @@ impl Stats {
             ""
         };
         format!(
-            "{}{steady} records sent, {records:.6} records/sec ({mib:.2} MB/sec), {mean:.2} ms avg latency, {:.2} ms max \
-             latency, {} ms 50th, {} ms 95th, {} ms 99th, {} ms 99.9th.",
+            "{}{steady} records sent, {} records/sec ({} MB/sec), {} ms avg latency, {} ms max latency, {} ms 50th, {} ms \
+             95th, {} ms 99th, {} ms 99.9th.",
             self.all.count,
-            self.all.max_latency_ms as f64,
+            Fixed::<6>(records),
+            Fixed::<2>(mib),
+            Fixed::<2>(mean),
+            Fixed::<2>(self.all.max_latency_ms as f64),
             percentile(0.5),
             percentile(0.95),
             percentile(0.99),
@@ -162,6 +170,17 @@ mod tests {
             "4 records sent, 2.000000 records/sec (2.00 MB/sec), 3.00 ms avg latency, 6.00 ms max latency, 3 ms 50th, 6 \
              ms 95th, 6 ms 99th, 6 ms 99.9th."
         );
+    }
+
+    #[test]
+    fn a_rate_over_no_time_is_infinite() {
+        let began = Instant::now();
+        let mut stats = Stats::new(1, Duration::from_secs(1), false, began);
+        stats.record(Duration::ZERO, 1, began);
+        let line = stats.total(began);
+        let expected =
+            "1 records sent, Infinity records/sec (Infinity MB/sec), 0.00 ms avg latency, ";
+        assert!(line.starts_with(expected), "{line}");
     }
 
     #[test]

@@ -24,8 +24,8 @@ mod tests {
     fn numbers_are_printed_as_java_does() {
         assert_eq!(Fixed::<2>(1.005e3).to_string(), "1005.00");
         assert_eq!(Fixed::<1>(-0.26).to_string(), "-0.3");
-        assert_eq!(Fixed::<2>(1.0 / 0.0).to_string(), "Infinity");
-        assert_eq!(Fixed::<2>(-1.0 / 0.0).to_string(), "-Infinity");
-        assert_eq!(Fixed::<2>(0.0 / 0.0).to_string(), "NaN");
+        assert_eq!(Fixed::<2>(f64::INFINITY).to_string(), "Infinity");
+        assert_eq!(Fixed::<2>(f64::NEG_INFINITY).to_string(), "-Infinity");
+        assert_eq!(Fixed::<2>(f64::NAN).to_string(), "NaN");
     }
 }

@@ -118,6 +118,20 @@ impl Client {
         connection.send_unanswered(&make(version), version).await
     }
 
+    /// Connects, if there is no connection.
+    ///
+    /// # Errors
+    /// When the node cannot be reached. One attempt is made.
+    pub async fn connect(&self) -> Result<(), ClientError> {
+        self.negotiated().await.map(drop)
+    }
+
+    /// Whether there is a connection that the node has not closed.
+    pub fn is_connected(&self) -> bool {
+        let current = self.current.load_full();
+        current.is_some_and(|negotiated| !negotiated.connection.is_closed())
+    }
+
     /// Whether there was a connection that has ended since, and none was made after it. A node that was sent what it
     /// does not answer says in this way that it could not do it.
     pub fn has_lost_connection(&self) -> bool {
@@ -189,7 +203,7 @@ impl Client {
             address: self.address.clone(),
             reason: reason.into(),
         };
-        let stream = timeout(self.config.connection_setup_timeout, self.connect())
+        let stream = timeout(self.config.connection_setup_timeout, self.open())
             .await
             .map_err(|_| failed("no connection in time".to_owned()))?
             .map_err(|error| failed(error.to_string()))?;
@@ -201,7 +215,7 @@ impl Client {
         })
     }
 
-    async fn connect(&self) -> std::io::Result<TcpStream> {
+    async fn open(&self) -> std::io::Result<TcpStream> {
         let mut last_error = std::io::Error::other("the host has no address");
         for address in lookup_host((self.host.as_str(), self.port)).await? {
             let socket = match address.is_ipv4() {
@@ -274,12 +288,6 @@ impl std::fmt::Debug for Client {
 
 #[cfg(test)]
 impl Client {
-    /// Whether there is a connection that the node has not closed.
-    pub(super) fn is_connected(&self) -> bool {
-        let current = self.current.load_full();
-        current.is_some_and(|negotiated| !negotiated.connection.is_closed())
-    }
-
     /// Requests whose response is outstanding.
     pub(super) fn in_flight(&self) -> usize {
         let current = self.current.load_full();

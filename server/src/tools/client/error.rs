@@ -78,6 +78,7 @@ impl KafkaError {
     /// Name of Java's exception class with its package.
     pub(crate) fn full_class(&self) -> String {
         let package = match self.class {
+            "BufferExhaustedException" => "org.apache.kafka.clients.producer",
             "ConfigException" => "org.apache.kafka.common.config",
             "IllegalArgumentException" => "java.lang",
             "InvalidRecordException" => "org.apache.kafka.common",

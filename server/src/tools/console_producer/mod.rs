@@ -85,8 +85,7 @@ impl Work {
                 write!(out, ">")?;
                 out.flush()?;
             }
-            let linger = self.config.linger;
-            let Some(line) = next_line(&mut lines, self.producer.as_mut(), linger).await? else {
+            let Some(line) = self.next_line(&mut lines).await? else {
                 return self.finish().await;
             };
             let record = Record {
@@ -99,9 +98,43 @@ impl Work {
                 if self.arguments.sync {
                     producer.flush().await?;
                 }
-                tell(producer, &self.arguments.topic, self.arguments.sync)?;
+                self.tell()?;
             }
         }
+    }
+
+    /// The next line, while the producer works; none at the end of the input.
+    async fn next_line(
+        &mut self,
+        lines: &mut mpsc::Receiver<std::io::Result<Vec<u8>>>,
+    ) -> Result<Option<Vec<u8>>, ToolError> {
+        let rest = self.config.linger.clamp(LEAST_WORK, MOST_WORK);
+        loop {
+            let Some(producer) = &mut self.producer else {
+                return Ok(lines.recv().await.transpose()?);
+            };
+            tokio::select! {
+                biased;
+                line = lines.recv() => return Ok(line.transpose()?),
+                worked = producer.work_until(Instant::now() + rest) => worked?,
+            }
+            self.tell()?;
+        }
+    }
+
+    /// Tells which records were given up; with `--sync` the first ends the tool, as in Kafka.
+    fn tell(&mut self) -> Result<(), ToolError> {
+        let completions = self.producer.iter_mut().flat_map(Producer::completions);
+        for completion in completions {
+            if let Some(error) = completion.error {
+                if self.arguments.sync {
+                    return Err(error.into());
+                }
+                let text = given_up(&self.arguments.topic, &completion.record, &error);
+                ToolError::warn(&text);
+            }
+        }
+        Ok(())
     }
 
     /// Looks for the topic with the first record, as Kafka does, and again with the next where that failed.
@@ -129,14 +162,17 @@ impl Work {
     async fn finish(&mut self) -> Result<(), ToolError> {
         if let Some(producer) = &mut self.producer {
             producer.flush().await?;
-            tell(producer, &self.arguments.topic, self.arguments.sync)?;
         }
-        Ok(())
+        self.tell()
     }
 }
 
 /// Lines that are read ahead, at most.
 const LINES_AHEAD: usize = 1_000;
+
+/// How long the producer works at least and at most before what became of its records is told, while no line comes.
+const LEAST_WORK: Duration = Duration::from_millis(50);
+const MOST_WORK: Duration = Duration::from_millis(500);
 
 /// Reads standard input on a thread of its own, which nobody waits for when the tool ends early.
 fn read_lines() -> mpsc::Receiver<std::io::Result<Vec<u8>>> {
@@ -160,41 +196,9 @@ fn read_lines() -> mpsc::Receiver<std::io::Result<Vec<u8>>> {
     lines
 }
 
-/// The next line, while the producer works; none at the end of the input.
-async fn next_line(
-    lines: &mut mpsc::Receiver<std::io::Result<Vec<u8>>>,
-    mut producer: Option<&mut Producer>,
-    linger: Duration,
-) -> Result<Option<Vec<u8>>, ToolError> {
-    let rest = linger.max(Duration::from_millis(50));
-    loop {
-        let Some(producer) = producer.as_deref_mut() else {
-            return Ok(lines.recv().await.transpose()?);
-        };
-        tokio::select! {
-            biased;
-            line = lines.recv() => return Ok(line.transpose()?),
-            worked = producer.work_until(Instant::now() + rest) => worked?,
-        }
-    }
-}
-
 fn strip_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
-}
-
-/// Tells which records were given up; with `--sync` the first ends the tool, as in Kafka.
-fn tell(producer: &mut Producer, topic: &str, is_sync: bool) -> Result<(), ToolError> {
-    for completion in producer.completions() {
-        if let Some(error) = &completion.error {
-            if is_sync {
-                return Err(error.clone().into());
-            }
-            ToolError::warn(&given_up(topic, &completion.record, error));
-        }
-    }
-    Ok(())
 }
 
 fn given_up(topic: &str, record: &Pending, error: &KafkaError) -> String {

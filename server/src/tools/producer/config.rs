@@ -74,13 +74,13 @@ pub(crate) struct ProducerConfig {
     pub(crate) max_in_flight: usize,
     /// The largest record and the largest request, in bytes.
     pub(crate) max_request_size: usize,
-    /// Bytes of records that wait to be sent, at most.
+    /// Bytes of the batches that are not acknowledged, at most; each counts with at least its full size.
     pub(crate) buffer_memory: usize,
     /// Attempts after the first.
     pub(crate) retries: u32,
-    /// How long a record may take from being gathered to being acknowledged.
+    /// How long a batch may take from its first record to being acknowledged.
     pub(crate) delivery_timeout: Duration,
-    /// How long the metadata of the topic may take.
+    /// How long the metadata of the topic may take, and how long a record waits for room in the buffer.
     pub(crate) max_block: Duration,
     /// How long a broker may wait for its replicas.
     pub(crate) request_timeout: Duration,
@@ -105,11 +105,13 @@ impl ProducerConfig {
                 )));
             }
         };
+        let linger = properties.millis("linger.ms", 5)?;
+        let request_timeout = properties.millis("request.timeout.ms", 30_000)?;
         let max_in_flight = properties.number("max.in.flight.requests.per.connection", 5)?;
         Ok(ProducerConfig {
             acks,
-            batch_size: properties.number("batch.size", 16_384)?,
-            linger: properties.millis("linger.ms", 5)?,
+            batch_size: properties.number("batch.size", 16_384)?.max(1),
+            linger,
             compression: match properties.get("compression.type") {
                 None => Compression::None,
                 Some(name) => name.parse().map_err(|_| {
@@ -124,12 +126,27 @@ impl ProducerConfig {
             max_request_size: properties.number("max.request.size", 1_048_576)?,
             buffer_memory: properties.number("buffer.memory", 33_554_432)?,
             retries: properties.number("retries", i32::MAX as u32)?,
-            delivery_timeout: properties.millis("delivery.timeout.ms", 120_000)?,
+            delivery_timeout: delivery_timeout(properties, linger + request_timeout)?,
             max_block: properties.millis("max.block.ms", 60_000)?,
-            request_timeout: properties.millis("request.timeout.ms", 30_000)?,
+            request_timeout,
             retry_backoff: properties.millis("retry.backoff.ms", 100)?,
         })
     }
+}
+
+/// A batch must be able to linger and be sent once; the default yields to that.
+fn delivery_timeout(
+    properties: &ClientProperties,
+    least: Duration,
+) -> Result<Duration, KafkaError> {
+    const NAME: &str = "delivery.timeout.ms";
+    let timeout = properties.millis(NAME, 120_000)?;
+    if timeout < least && properties.get(NAME).is_some() {
+        return Err(KafkaError::config(
+            "delivery.timeout.ms should be equal to or larger than linger.ms + request.timeout.ms",
+        ));
+    }
+    Ok(timeout.max(least))
 }
 
 /// On unless something that is set speaks against it; then asking for it is an error.
@@ -197,6 +214,18 @@ mod tests {
         assert!(!config(&[("retries", "0")]).expect("sound").is_idempotent);
         let many = ("max.in.flight.requests.per.connection", "6");
         assert!(!config(&[many]).expect("sound").is_idempotent);
+    }
+
+    #[test]
+    fn a_batch_has_time_to_linger_and_to_be_sent() {
+        let long = ("linger.ms", "100000");
+        let config_of = |entries: &[(&str, &str)]| config(entries).map(|c| c.delivery_timeout);
+        assert_eq!(config_of(&[]), Ok(Duration::from_secs(120)));
+        assert_eq!(config_of(&[long]), Ok(Duration::from_secs(130)));
+        let error = config_of(&[long, ("delivery.timeout.ms", "129999")]).expect_err("too short");
+        assert!(error.contains("delivery.timeout.ms should be"), "{error}");
+        let enough = config_of(&[long, ("delivery.timeout.ms", "130000")]);
+        assert_eq!(enough, Ok(Duration::from_secs(130)));
     }
 
     #[test]

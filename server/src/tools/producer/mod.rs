@@ -1,33 +1,29 @@
 //! A producer: gathers records into batches and sends them to the leaders of a topic's partitions.
 
 mod accumulator;
+mod batch;
 mod config;
 mod partitioner;
+mod record;
 mod request;
+mod sender;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::future::Future;
-use std::pin::Pin;
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use kafka_protocol::messages::{InitProducerIdRequest, MetadataRequest, ProducerId as WireId};
 use tokio::time::{Instant, sleep, sleep_until};
 
-pub(crate) use accumulator::{Pending, Record};
 pub(crate) use config::ProducerConfig;
+pub(crate) use record::{Pending, Record};
 
-use self::accumulator::{Accumulator, Batch, ProducerId};
+use self::accumulator::Accumulator;
+use self::batch::ProducerId;
 use self::partitioner::Partitioner;
-use super::client::{Cluster, KafkaError, asked_topic};
+use self::sender::{InFlight, Need};
+use super::client::{Cluster, KafkaError};
 use crate::network::client::random;
-
-/// OUT_OF_ORDER_SEQUENCE_NUMBER
-const OUT_OF_ORDER: i16 = 45;
-/// DUPLICATE_SEQUENCE_NUMBER: it is stored already.
-const DUPLICATE: i16 = 46;
-/// UNKNOWN_PRODUCER_ID
-const UNKNOWN_PRODUCER: i16 = 59;
 
 /// A record that is acknowledged or given up.
 #[derive(Debug, Clone)]
@@ -40,31 +36,28 @@ pub(crate) struct Completion {
     pub(crate) error: Option<KafkaError>,
 }
 
-/// What became of a request.
-struct Outcome {
-    leader: i32,
-    batches: Vec<(i32, Batch)>,
-    /// The error of each partition that has one, or the one of the whole request.
-    result: Result<BTreeMap<i32, KafkaError>, KafkaError>,
-}
-
-type InFlight = Pin<Box<dyn Future<Output = Outcome>>>;
-
 /// A producer to one topic.
 pub(crate) struct Producer {
-    cluster: Cluster,
+    cluster: Arc<Cluster>,
     config: ProducerConfig,
     topic: String,
     /// The leader of each partition, where it has one.
     leaders: Vec<Option<i32>>,
-    is_stale: bool,
+    /// The leaders have to be learned anew.
+    leaders_need: Need,
     id: Option<ProducerId>,
-    needs_id: bool,
+    /// Another producer id is needed; nothing is sent before it is there.
+    id_need: Need,
     partitioner: Partitioner,
     accumulator: Accumulator,
+    /// All that is asked of the cluster and not answered.
     requests: FuturesUnordered<InFlight>,
-    /// Requests on their way to each leader.
+    /// Produce requests on their way to each leader.
     in_flight: BTreeMap<i32, usize>,
+    /// Leaders to which a connection is made.
+    connecting: BTreeSet<i32>,
+    /// Leaders that could not be reached when that was tried last.
+    unreachable: BTreeSet<i32>,
     /// Leaders that have answered: only to them several requests are sent at a time, so that none overtakes another
     /// while the connection is made.
     answered: BTreeSet<i32>,
@@ -85,16 +78,18 @@ impl Producer {
         config: ProducerConfig,
     ) -> Result<Self, KafkaError> {
         let mut producer = Producer {
-            accumulator: Accumulator::new(config.batch_size, config.linger, config.compression),
+            accumulator: Accumulator::new(&config),
             partitioner: Partitioner::new(1, config.batch_size, 0),
-            cluster,
+            cluster: Arc::new(cluster),
             topic: topic.to_owned(),
             leaders: Vec::new(),
-            is_stale: true,
+            leaders_need: Need::default(),
             id: None,
-            needs_id: config.is_idempotent,
+            id_need: Need::default(),
             requests: FuturesUnordered::new(),
             in_flight: BTreeMap::new(),
+            connecting: BTreeSet::new(),
+            unreachable: BTreeSet::new(),
             answered: BTreeSet::new(),
             refusing: BTreeSet::new(),
             completions: VecDeque::new(),
@@ -103,20 +98,29 @@ impl Producer {
         producer.await_topic().await?;
         let partitions = producer.leaders.len();
         producer.partitioner = Partitioner::new(partitions, producer.config.batch_size, random());
-        producer.maybe_take_id().await?;
+        if producer.config.is_idempotent {
+            let cluster = &producer.cluster;
+            let id = cluster.retry("initProducerId", async || {
+                request::producer_id(cluster).await
+            });
+            producer.id = Some(id.await?);
+        }
         Ok(producer)
     }
 
     async fn await_topic(&mut self) -> Result<(), KafkaError> {
         let deadline = Instant::now() + self.config.max_block;
         loop {
-            match self.refresh().await {
-                Ok(()) if !self.leaders.is_empty() => return Ok(()),
+            match request::leaders(&self.cluster, &self.topic).await {
+                Ok(leaders) if !leaders.is_empty() => {
+                    self.learn(leaders);
+                    return Ok(());
+                }
                 Err(error) if !error.is_retriable => return Err(error),
-                Ok(()) | Err(_) if Instant::now() < deadline => {
+                Ok(_) | Err(_) if Instant::now() < deadline => {
                     sleep(self.config.retry_backoff).await;
                 }
-                Ok(()) | Err(_) => {
+                Ok(_) | Err(_) => {
                     return Err(KafkaError::of_client(
                         "TimeoutException",
                         format!(
@@ -130,81 +134,73 @@ impl Producer {
         }
     }
 
-    /// Learns the leaders. One attempt.
-    async fn refresh(&mut self) -> Result<(), KafkaError> {
-        let request = MetadataRequest::default()
-            .with_topics(Some(vec![asked_topic(&self.topic)]))
-            .with_allow_auto_topic_creation(true);
-        let response = self.cluster.try_metadata(&request).await?;
-        let topic = response.topics.into_iter().next();
-        let topic = topic.ok_or_else(|| KafkaError::new(3, None))?;
-        KafkaError::check(topic.error_code, None)?;
-        let count = topic.partitions.len().max(self.leaders.len());
-        self.leaders.resize(count, None);
-        for partition in topic.partitions {
-            let place = usize::try_from(partition.partition_index).ok();
-            if let Some(leader) = place.and_then(|place| self.leaders.get_mut(place)) {
-                *leader = (partition.leader_id.0 >= 0).then_some(partition.leader_id.0);
-            }
-        }
-        self.is_stale = self.leaders.contains(&None);
-        self.refusing.clear();
-        Ok(())
-    }
-
-    async fn maybe_take_id(&mut self) -> Result<(), KafkaError> {
-        if !self.needs_id || !self.accumulator.is_quiet() {
-            return Ok(());
-        }
-        let request = InitProducerIdRequest::default()
-            .with_transactional_id(None)
-            .with_transaction_timeout_ms(i32::MAX)
-            .with_producer_id(WireId(-1))
-            .with_producer_epoch(-1);
-        let cluster = &self.cluster;
-        let response = cluster.retry("initProducerId", async || {
-            let response = cluster.try_any(&request).await?;
-            KafkaError::check(response.error_code, None)?;
-            Ok(response)
-        });
-        let response = response.await?;
-        self.id = Some((response.producer_id.0, response.producer_epoch));
-        self.accumulator.reset_sequences();
-        self.needs_id = false;
-        Ok(())
-    }
-
-    /// Takes a record over; waits where too many bytes wait already. One that is too large is given up at once.
+    /// Takes a record over; waits up to `max.block.ms` where the buffer has no room. One that is too large, or for which
+    /// there is no room in time, is given up.
     ///
     /// # Errors
-    /// When nothing can be sent any more.
+    /// When nothing can be sent any more, or no batch fits into the buffer.
     pub(crate) async fn send(&mut self, record: Record) -> Result<(), KafkaError> {
         if let Some(error) = self.too_large(&record) {
-            let now = Instant::now();
-            self.completions.push_back(Completion {
-                record: Pending::of(&record, now),
-                at: now,
-                error: Some(error),
-            });
+            self.give_up(&record, error);
             return Ok(());
         }
+        let memory = self.accumulator.memory_of_batch(&record);
+        if memory > self.config.buffer_memory {
+            return Err(KafkaError::of_client(
+                "IllegalArgumentException",
+                format!(
+                    "Attempt to allocate {memory} bytes, but there is a hard limit of {} on memory allocations.",
+                    self.config.buffer_memory
+                ),
+            ));
+        }
         let size = record.size_in_bytes();
-        while !self.accumulator.has_room(size, self.config.buffer_memory) {
+        let partition = self.partitioner.choose(record.key.as_deref(), size, random) as i32;
+        let deadline = Instant::now() + self.config.max_block;
+        while !self.accumulator.has_room(partition, &record) {
+            if Instant::now() >= deadline {
+                let error = self.no_room(memory);
+                self.give_up(&record, error);
+                return Ok(());
+            }
             // Nothing that lingers gets longer while all wait for room.
-            if self.requests.is_empty() {
+            if self.accumulator.is_quiet() {
                 self.accumulator.close(Instant::now(), true);
             }
-            self.step(None).await?;
+            self.step(Some(deadline)).await?;
         }
-        let partition = self.partitioner.choose(record.key.as_deref(), size, random);
         let now = Instant::now();
-        if self.accumulator.append(partition as i32, &record, now) {
+        if self.accumulator.append(partition, &record, now) {
             self.pump(now)?;
             // Lets the runtime look at the sockets.
             tokio::task::yield_now().await;
             self.take_answers()?;
         }
         Ok(())
+    }
+
+    /// Gives a record up that is in no batch.
+    fn give_up(&mut self, record: &Record, error: KafkaError) {
+        let now = Instant::now();
+        self.completions.push_back(Completion {
+            record: Pending::of(record, now),
+            at: now,
+            error: Some(error),
+        });
+    }
+
+    fn no_room(&self, memory: usize) -> KafkaError {
+        KafkaError::of_client(
+            "BufferExhaustedException",
+            format!(
+                "Failed to allocate {memory} bytes within the configured max blocking time {} ms. Total memory: {} \
+                 bytes. Available memory: {} bytes. Poolable size: {} bytes",
+                self.config.max_block.as_millis(),
+                self.config.buffer_memory,
+                self.accumulator.available_memory(),
+                self.config.batch_size
+            ),
+        )
     }
 
     fn too_large(&self, record: &Record) -> Option<KafkaError> {
@@ -254,20 +250,15 @@ impl Producer {
 
     /// Sends what may be sent, and waits for an answer, for the next thing to do, or for `limit`.
     async fn step(&mut self, limit: Option<Instant>) -> Result<(), KafkaError> {
-        if self.is_stale {
-            match self.refresh().await {
-                Err(error) if !error.is_retriable => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
-        }
-        self.maybe_take_id().await?;
-        self.pump(Instant::now())?;
-        let mut wake = self.accumulator.next_deadline();
-        if self.is_stale {
-            let retry = Instant::now() + self.config.retry_backoff;
-            wake = Some(wake.map_or(retry, |wake| wake.max(retry)));
-        }
-        let wake = [wake, limit].into_iter().flatten().min();
+        let now = Instant::now();
+        self.pump(now)?;
+        let needs = [&self.leaders_need, &self.id_need];
+        let needs = needs.into_iter().filter_map(|need| need.not_before);
+        let wake = [self.accumulator.next_deadline(now), limit];
+        let wake = needs
+            .filter(|time| *time > now)
+            .chain(wake.into_iter().flatten())
+            .min();
         let answer = match (self.requests.is_empty(), wake) {
             (true, Some(wake)) => {
                 sleep_until(wake).await;
@@ -284,7 +275,7 @@ impl Producer {
             },
         };
         if let Some(outcome) = answer {
-            self.settle(outcome);
+            self.settle(outcome)?;
         }
         self.take_answers()
     }
@@ -292,149 +283,8 @@ impl Producer {
     /// Takes the answers that are there.
     fn take_answers(&mut self) -> Result<(), KafkaError> {
         while let Some(Some(outcome)) = self.requests.next().now_or_never() {
-            self.settle(outcome);
+            self.settle(outcome)?;
         }
         self.pump(Instant::now())
-    }
-
-    /// Makes requests of the batches that may be sent.
-    fn pump(&mut self, now: Instant) -> Result<(), KafkaError> {
-        self.accumulator.close(now, false);
-        if self.needs_id {
-            return Ok(());
-        }
-        let leaders: BTreeSet<i32> = self.leaders.iter().flatten().copied().collect();
-        for leader in leaders {
-            if self.config.acks == 0 && self.refuses(leader) {
-                continue;
-            }
-            let most = match self.answered.contains(&leader) {
-                true => self.config.max_in_flight,
-                false => 1,
-            };
-            while self.in_flight.get(&leader).copied().unwrap_or(0) < most {
-                let led = self.leaders.iter().zip(0..);
-                let led =
-                    led.filter_map(|(found, index)| (*found == Some(leader)).then_some(index));
-                let batches = self
-                    .accumulator
-                    .drain(led, self.id, self.config.max_request_size, now)
-                    .map_err(|error| KafkaError::of_client("KafkaException", error.to_string()))?;
-                if batches.is_empty() {
-                    break;
-                }
-                self.begin(leader, batches);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether this leader has closed the connection since something was sent to it that it does not answer. As it may
-    /// not lead any more, the leaders are learned anew.
-    fn refuses(&mut self, leader: i32) -> bool {
-        if let Some(client) = self.cluster.connection(leader)
-            && client.has_lost_connection()
-        {
-            client.disconnect("the node has closed it");
-            self.refusing.insert(leader);
-            self.is_stale = true;
-        }
-        self.refusing.contains(&leader)
-    }
-
-    fn begin(&mut self, leader: i32, batches: Vec<(i32, Batch)>) {
-        let timeout = self.config.request_timeout;
-        let acks = self.config.acks;
-        let request = request::produce(&self.topic, acks, timeout, &batches);
-        let client = self.cluster.connection(leader);
-        *self.in_flight.entry(leader).or_default() += 1;
-        self.requests.push(Box::pin(async move {
-            let result = match client {
-                // All there is to know is that it was written.
-                Some(client) if acks == 0 => client
-                    .send_unanswered_within(request::VERSIONS, |_| request)
-                    .await
-                    .map(|()| BTreeMap::new())
-                    .map_err(KafkaError::from),
-                Some(client) => client
-                    .call_within(request::VERSIONS, |_| request)
-                    .await
-                    .map(|(_, response)| request::errors(&response))
-                    .map_err(KafkaError::from),
-                None => Err(KafkaError::new(6, None)),
-            };
-            Outcome {
-                leader,
-                batches,
-                result,
-            }
-        }));
-    }
-
-    fn settle(&mut self, outcome: Outcome) {
-        let now = Instant::now();
-        if let Some(count) = self.in_flight.get_mut(&outcome.leader) {
-            *count = count.saturating_sub(1);
-        }
-        let errors = match outcome.result {
-            Ok(errors) => {
-                self.answered.insert(outcome.leader);
-                errors
-            }
-            Err(error) => {
-                self.answered.remove(&outcome.leader);
-                let partitions = outcome.batches.iter().map(|(partition, _)| *partition);
-                partitions
-                    .map(|partition| (partition, error.clone()))
-                    .collect()
-            }
-        };
-        for (partition, batch) in outcome.batches {
-            match errors.get(&partition) {
-                None => self.complete(partition, &batch, None, now),
-                Some(error) if error.code == DUPLICATE => {
-                    self.complete(partition, &batch, None, now);
-                }
-                Some(error) => self.on_failure(partition, batch, error, now),
-            }
-        }
-    }
-
-    fn on_failure(&mut self, partition: i32, batch: Batch, error: &KafkaError, now: Instant) {
-        let is_lost_sequence = matches!(error.code, OUT_OF_ORDER | UNKNOWN_PRODUCER);
-        if is_lost_sequence && !self.accumulator.is_retrying(partition) {
-            self.needs_id = self.config.is_idempotent;
-        }
-        let deadline = batch
-            .since()
-            .map(|since| since + self.config.delivery_timeout);
-        let may_retry = (error.is_retriable || (is_lost_sequence && self.config.is_idempotent))
-            && batch.failures < self.config.retries
-            && deadline.is_none_or(|deadline| now < deadline);
-        if may_retry {
-            self.is_stale |= !is_lost_sequence;
-            let not_before = now + self.config.retry_backoff;
-            self.accumulator.on_retry(partition, batch, not_before);
-        } else {
-            // The sequence has a gap now.
-            self.needs_id = self.config.is_idempotent;
-            self.complete(partition, &batch, Some(error), now);
-        }
-    }
-
-    fn complete(
-        &mut self,
-        partition: i32,
-        batch: &Batch,
-        error: Option<&KafkaError>,
-        now: Instant,
-    ) {
-        self.accumulator.on_done(partition, batch);
-        let records = batch.records.iter();
-        self.completions.extend(records.map(|record| Completion {
-            record: *record,
-            at: now,
-            error: error.cloned(),
-        }));
     }
 }

@@ -115,6 +115,15 @@ impl Both {
         ours
     }
 
+    /// Both must succeed and print the same, but for numbers, and tell the same failures. Gives those.
+    #[track_caller]
+    pub(crate) fn same_failures(self, failures: impl Fn(&ToolRun) -> Vec<String>) -> Vec<String> {
+        let (java, ours) = (failures(&self.java), failures(&self.ours));
+        assert_eq!(ours, java, "left is ours: {self:#?}");
+        self.same_after(without_numbers);
+        ours
+    }
+
     /// Both must fail with the same exit code and say the same: what Apache Kafka's tool says before its stack traces
     /// and its usage. Gives it.
     #[track_caller]

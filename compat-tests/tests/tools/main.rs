@@ -17,3 +17,4 @@ mod measure;
 mod offsets;
 mod reassign;
 mod topics;
+mod undelivered;

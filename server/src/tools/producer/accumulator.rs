@@ -63,6 +63,14 @@ pub(super) struct Expired {
     pub(super) age: Duration,
 }
 
+fn fits(batch: &Batch, bytes: usize, batch_size: usize) -> bool {
+    batch.uncompressed_size_in_bytes() + bytes < batch_size
+}
+
+fn memory_of_batch(record: &Record, batch_size: usize) -> usize {
+    batch_size.max(record.size_of_own_batch())
+}
+
 /// The batches of a topic.
 #[derive(Debug)]
 pub(super) struct Accumulator {
@@ -95,7 +103,7 @@ impl Accumulator {
     /// Bytes that a batch takes of the buffer which this record begins, as in Kafka: a batch has all its memory from
     /// the beginning.
     pub(super) fn memory_of_batch(&self, record: &Record) -> usize {
-        self.batch_size.max(record.size_of_own_batch())
+        memory_of_batch(record, self.batch_size)
     }
 
     /// Whether there is a batch for the record, or memory for one.
@@ -103,12 +111,8 @@ impl Accumulator {
         let queue = self.queues.get(&partition);
         let has_batch = queue
             .and_then(Queue::growing)
-            .is_some_and(|batch| self.fits(batch, record.size_in_bytes()));
+            .is_some_and(|batch| fits(batch, record.size_in_bytes(), self.batch_size));
         has_batch || self.memory_of_batch(record) <= self.available_memory
-    }
-
-    fn fits(&self, batch: &Batch, bytes: usize) -> bool {
-        batch.uncompressed_size_in_bytes() + bytes < self.batch_size
     }
 
     /// Whether every record is acknowledged or given up.
@@ -120,26 +124,23 @@ impl Accumulator {
 
     /// Adds a record, for which there must be [room](Self::has_room); whether a batch is complete with it.
     pub(super) fn append(&mut self, partition: i32, record: &Record, now: Instant) -> bool {
-        let size = record.size_in_bytes();
-        let memory = self.memory_of_batch(record);
-        let has_batch = self
-            .queues
-            .get(&partition)
-            .and_then(Queue::growing)
-            .is_some_and(|batch| self.fits(batch, size));
         let queue = self.queues.entry(partition).or_default();
+        let has_batch = queue
+            .growing()
+            .is_some_and(|batch| fits(batch, record.size_in_bytes(), self.batch_size));
         let was_complete = has_batch && queue.open.is_none();
         let completes_another = !has_batch && queue.open.is_some();
         if has_batch {
             queue.reopen();
         } else {
             queue.close();
-            self.available_memory = self.available_memory.saturating_sub(memory);
         }
-        let compression = self.compression;
-        let batch = queue
-            .open
-            .get_or_insert_with(|| Batch::new(compression, memory, now));
+        let (compression, batch_size) = (self.compression, self.batch_size);
+        let batch = queue.open.get_or_insert_with(|| {
+            let memory = memory_of_batch(record, batch_size);
+            self.available_memory = self.available_memory.saturating_sub(memory);
+            Batch::new(compression, memory, now)
+        });
         batch.append(record, now);
         let is_full = batch.uncompressed_size_in_bytes() >= self.batch_size;
         if is_full || now >= batch.created + self.linger {

@@ -144,13 +144,14 @@ impl Producer {
             self.give_up(&record, error);
             return Ok(());
         }
-        let memory = self.accumulator.memory_of_batch(&record);
-        if memory > self.config.buffer_memory {
+        // A record that is larger than the buffer was refused.
+        let (batch_size, buffer_memory) = (self.config.batch_size, self.config.buffer_memory);
+        if batch_size > buffer_memory {
             return Err(KafkaError::of_client(
                 "IllegalArgumentException",
                 format!(
-                    "Attempt to allocate {memory} bytes, but there is a hard limit of {} on memory allocations.",
-                    self.config.buffer_memory
+                    "Attempt to allocate {batch_size} bytes, but there is a hard limit of {buffer_memory} on memory \
+                     allocations."
                 ),
             ));
         }
@@ -159,7 +160,7 @@ impl Producer {
         let deadline = Instant::now() + self.config.max_block;
         while !self.accumulator.has_room(partition, &record) {
             if Instant::now() >= deadline {
-                let error = self.no_room(memory);
+                let error = self.no_room(&record);
                 self.give_up(&record, error);
                 return Ok(());
             }
@@ -189,7 +190,8 @@ impl Producer {
         });
     }
 
-    fn no_room(&self, memory: usize) -> KafkaError {
+    fn no_room(&self, record: &Record) -> KafkaError {
+        let memory = self.accumulator.memory_of_batch(record);
         KafkaError::of_client(
             "BufferExhaustedException",
             format!(

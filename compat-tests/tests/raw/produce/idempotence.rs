@@ -10,7 +10,11 @@ fn forgotten_producer_may_go_on_with_any_sequence() {
     for_each_broker_with(&options, |broker| {
         let topic = "produce-expired";
         let mut connection = one_record(broker, topic);
-        let at = |sequence: i32| batch(1).from_producer(72_000, 0, sequence).encode();
+        // A producer is as old as the time in its last batch.
+        let at = |sequence: i32| {
+            let batch = Batch::of(vec![Record::new("k", "v")]);
+            batch.from_producer(72_000, 0, sequence).encode()
+        };
         produce_ok(&mut connection, topic, 0, at(0));
         let gap = produce(&mut connection, topic, 0, at(7)).error_code;
         assert_eq!(gap, code::OUT_OF_ORDER_SEQUENCE_NUMBER);

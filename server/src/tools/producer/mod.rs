@@ -79,7 +79,7 @@ impl Producer {
     ) -> Result<Self, KafkaError> {
         let mut producer = Producer {
             accumulator: Accumulator::new(&config),
-            partitioner: Partitioner::new(1, config.batch_size, 0),
+            partitioner: Partitioner::new(config.batch_size),
             cluster: Arc::new(cluster),
             topic: topic.to_owned(),
             leaders: Vec::new(),
@@ -96,8 +96,6 @@ impl Producer {
             config,
         };
         producer.await_topic().await?;
-        let partitions = producer.leaders.len();
-        producer.partitioner = Partitioner::new(partitions, producer.config.batch_size, random());
         if producer.config.is_idempotent {
             let cluster = &producer.cluster;
             let id = cluster.retry("initProducerId", async || {
@@ -156,7 +154,8 @@ impl Producer {
             ));
         }
         let size = record.size_in_bytes();
-        let partition = self.partitioner.choose(record.key.as_deref(), size, random) as i32;
+        let key = record.key.as_deref();
+        let partition = self.partitioner.choose(key, size, &self.leaders, random) as i32;
         let deadline = Instant::now() + self.config.max_block;
         while !self.accumulator.has_room(partition, &record) {
             if Instant::now() >= deadline {

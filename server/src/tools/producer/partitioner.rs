@@ -23,45 +23,49 @@ fn murmur2(data: &[u8]) -> i32 {
 }
 
 /// Records with a key go where the key's hash says; those without stay with one partition for a batch's size of bytes
-/// (KIP-794).
+/// (KIP-794), and prefer partitions that have a leader.
 #[derive(Debug)]
 pub(super) struct Partitioner {
-    partitions: usize,
     batch_size: usize,
-    sticky: usize,
+    sticky: Option<usize>,
     sticky_bytes: usize,
 }
 
 impl Partitioner {
-    /// For so many partitions, at least one. `random` chooses the first.
-    pub(super) fn new(partitions: usize, batch_size: usize, random: u32) -> Self {
+    pub(super) fn new(batch_size: usize) -> Self {
         Partitioner {
-            partitions: partitions.max(1),
             batch_size,
-            sticky: random as usize % partitions.max(1),
+            sticky: None,
             sticky_bytes: 0,
         }
     }
 
-    /// The partition of a record of so many bytes. `random` chooses the next for those without a key; it is asked only
-    /// when there is one to choose.
+    /// The partition of a record of so many bytes, of a topic whose partitions are led by `leaders`. `random` chooses the
+    /// next for those without a key; it is asked only when there is one to choose.
     pub(super) fn choose(
         &mut self,
         key: Option<&[u8]>,
         bytes: usize,
+        leaders: &[Option<i32>],
         random: impl FnOnce() -> u32,
     ) -> usize {
-        match key {
-            Some(key) => (murmur2(key) & i32::MAX) as usize % self.partitions,
-            None => {
-                if self.sticky_bytes >= self.batch_size {
-                    self.sticky = random() as usize % self.partitions;
-                    self.sticky_bytes = 0;
-                }
-                self.sticky_bytes += bytes;
-                self.sticky
-            }
+        if let Some(key) = key {
+            return (murmur2(key) & i32::MAX) as usize % leaders.len().max(1);
         }
+        if self.sticky_bytes >= self.batch_size {
+            self.sticky = None;
+            self.sticky_bytes = 0;
+        }
+        self.sticky_bytes += bytes;
+        *self.sticky.get_or_insert_with(|| {
+            let random = random() as usize;
+            let led = (0..leaders.len()).filter(|index| leaders[*index].is_some());
+            let led: Vec<usize> = led.collect();
+            match led.len() {
+                0 => random % leaders.len().max(1),
+                count => led[random % count],
+            }
+        })
     }
 }
 
@@ -88,10 +92,31 @@ mod tests {
 
     #[test]
     fn records_without_a_key_stay_for_a_batch() {
-        let mut partitioner = Partitioner::new(3, 100, 4);
-        assert_eq!(partitioner.choose(None, 60, || 0), 1);
-        assert_eq!(partitioner.choose(None, 60, || 0), 1);
-        assert_eq!(partitioner.choose(None, 60, || 2), 2);
-        assert_eq!(partitioner.choose(None, 60, || 0), 2);
+        let leaders = [Some(1); 3];
+        let mut partitioner = Partitioner::new(100);
+        assert_eq!(partitioner.choose(None, 60, &leaders, || 4), 1);
+        assert_eq!(partitioner.choose(None, 60, &leaders, || 0), 1);
+        assert_eq!(partitioner.choose(None, 60, &leaders, || 2), 2);
+        assert_eq!(partitioner.choose(None, 60, &leaders, || 0), 2);
+    }
+
+    #[test]
+    fn partitions_with_a_leader_are_preferred_where_no_key_decides() {
+        let chosen = |leaders: &[Option<i32>], key: Option<&[u8]>, random: u32| {
+            Partitioner::new(100).choose(key, 1, leaders, || random)
+        };
+        let leaders = [None, Some(1), None, Some(2)];
+        assert_eq!(
+            [0, 1, 2].map(|random| chosen(&leaders, None, random)),
+            [1, 3, 1]
+        );
+        assert_eq!(
+            chosen(&leaders, Some(b"foobar"), 0),
+            chosen(&[Some(1); 4], Some(b"foobar"), 1)
+        );
+        assert_eq!(
+            [0, 1, 2].map(|random| chosen(&[None, None], None, random)),
+            [0, 1, 0]
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Running client programs and judging what they print.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -11,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use compat_tests::broker::Broker;
 use compat_tests::clients::Client;
 use compat_tests::java_tools::{self, ToolRun};
-use compat_tests::process::eventually;
+use compat_tests::process::{eventually, poll};
 use serde_json::Value;
 
 /// How long anything may take that needs no more than a few round trips, on a busy machine.
@@ -29,6 +30,14 @@ pub(crate) fn unique(prefix: &str) -> String {
 pub(crate) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     i64::try_from(since.as_millis()).unwrap()
+}
+
+/// Looks again until this is seen: Apache Kafka answers a change before its broker acts on it.
+#[track_caller]
+pub(crate) fn until_seen<T: PartialEq<E> + Debug, E: Debug>(look: impl Fn() -> T, expected: E) {
+    if poll(LIMIT, || (look() == expected).then_some(())).is_none() {
+        assert_eq!(look(), expected);
+    }
 }
 
 /// Runs a command for at most [`LIMIT`] and returns its standard output.

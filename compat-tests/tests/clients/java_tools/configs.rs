@@ -6,7 +6,7 @@ use compat_tests::broker::{Broker, BrokerOptions};
 use compat_tests::each_broker::{for_each_broker, for_each_broker_with};
 
 use super::refused;
-use crate::support::{create_topic, tool, unique};
+use crate::support::{create_topic, tool, unique, until_seen};
 
 #[test]
 fn topic_configs_are_added_described_and_deleted() {
@@ -29,17 +29,17 @@ fn topic_configs_are_added_described_and_deleted() {
         );
         let segment_bytes = "  segment.bytes=2000000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:\
                              segment.bytes=2000000, DEFAULT_CONFIG:log.segment.bytes=1073741824}\n";
-        assert_eq!(
-            configs(&["--describe"]),
+        until_seen(
+            || configs(&["--describe"]),
             format!(
                 "Dynamic configs for topic {topic} are:\n  retention.ms=5000 sensitive=false \
                  synonyms={{DYNAMIC_TOPIC_CONFIG:retention.ms=5000}}\n{segment_bytes}"
-            )
+            ),
         );
         configs(&["--alter", "--delete-config", "retention.ms"]);
-        assert_eq!(
-            configs(&["--describe"]),
-            format!("Dynamic configs for topic {topic} are:\n{segment_bytes}")
+        until_seen(
+            || configs(&["--describe"]),
+            format!("Dynamic configs for topic {topic} are:\n{segment_bytes}"),
         );
         let alter = |entry| [&["--alter", "--add-config", entry], &entity[..]].concat();
         refused(
@@ -221,10 +221,12 @@ fn broker_configs_change_at_run_time_for_one_and_for_all() {
             ]),
             "Completed updating default config for brokers in the cluster.\n"
         );
-        let default = described(&configs(&["--describe", "--entity-default"]));
-        assert_eq!(
-            default["log.retention.ms"],
-            "100000000 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=100000000}"
+        until_seen(
+            || described(&configs(&["--describe", "--entity-default"])).remove("log.retention.ms"),
+            Some(
+                "100000000 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=100000000}"
+                    .to_owned(),
+            ),
         );
         let of_topic = || {
             let entity = [
@@ -239,10 +241,10 @@ fn broker_configs_change_at_run_time_for_one_and_for_all() {
                 .remove("retention.ms")
                 .unwrap()
         };
-        assert_eq!(
-            of_topic(),
+        until_seen(
+            of_topic,
             "100000000 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=100000000, \
-             DEFAULT_CONFIG:log.retention.hours=168}"
+             DEFAULT_CONFIG:log.retention.hours=168}",
         );
         assert_eq!(
             configs(&[
@@ -254,10 +256,10 @@ fn broker_configs_change_at_run_time_for_one_and_for_all() {
             ]),
             "Completed updating config for broker 1.\n"
         );
-        assert!(
-            of_topic().starts_with("200000000 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG"),
-            "{}",
-            of_topic()
+        until_seen(
+            of_topic,
+            "200000000 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:log.retention.ms=200000000, \
+             DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=100000000, DEFAULT_CONFIG:log.retention.hours=168}",
         );
         configs(&[
             "--alter",
@@ -272,7 +274,7 @@ fn broker_configs_change_at_run_time_for_one_and_for_all() {
             "--delete-config",
             "log.retention.ms",
         ]);
-        assert_eq!(of_topic(), "604800000 sensitive=false synonyms={}");
+        until_seen(of_topic, "604800000 sensitive=false synonyms={}");
         // A key that only a restart can change.
         refused(
             broker,

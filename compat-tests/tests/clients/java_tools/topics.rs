@@ -4,7 +4,7 @@ use compat_tests::broker::BrokerOptions;
 use compat_tests::each_broker::{for_each_broker, for_each_broker_with};
 
 use super::{blank, refused};
-use crate::support::{tool, unique};
+use crate::support::{tool, unique, until_seen};
 
 /// Apache Kafka sets `min.insync.replicas` for the whole cluster when it formats its storage (KIP-966), so it is
 /// listed with every topic there. Ours has no such setting until eligible leader replicas come.
@@ -35,6 +35,7 @@ fn topics_are_created_described_altered_and_deleted() {
                  collide. To avoid issues it is best to use either, but not both.\nCreated topic {topic}.\n"
             )
         );
+        until_seen(|| topics(&["--list"]), format!("{topic}\n"));
         let described = without_cluster_default(&blank(&topics(&["--describe"]), &["TopicId: "]));
         assert_eq!(
             described,
@@ -46,9 +47,10 @@ fn topics_are_created_described_altered_and_deleted() {
             )
         );
         assert_eq!(topics(&["--alter", "--partitions", "4"]), "");
-        assert_eq!(topics(&["--describe"]).lines().count(), 5);
+        until_seen(|| topics(&["--describe"]).lines().count(), 5);
         assert!(topics(&["--list"]).lines().eq([topic.as_str()]));
         assert_eq!(topics(&["--delete"]), "");
+        until_seen(|| topics(&["--list"]), "\n");
         let gone = format!(
             "Error while executing topic command : Topic '{topic}' does not exist as expected"
         );

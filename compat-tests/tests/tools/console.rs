@@ -99,6 +99,24 @@ fn lines_become_records_alike() {
 }
 
 #[test]
+fn lines_before_a_wrong_one_are_sent() {
+    for_each_shared_cluster(|cluster| {
+        create_both(cluster, "part-@", &[&[1, 2, 3]]);
+        let bootstrap = cluster.bootstrap();
+        let to = ["--bootstrap-server", &bootstrap, "--topic", "part-@"];
+        let args = [&to[..], &["--reader-property", "parse.key=true"]].concat();
+        let lines = b"k\tone\nk\ttwo\nwrong\nk\tthree\n";
+        both_plain("console-producer", &args, lines).refused_with("separator");
+        let ends = both(cluster, "get-offsets", &["--topic", "part-@"]).same();
+        assert_eq!(ends, "part-@:0:2\n");
+        let read = ["--topic", "part-@", "--from-beginning"];
+        let all = ["--max-messages", "-1", "--timeout-ms", "3000"];
+        let printed = both(cluster, "console-consumer", &[&read[..], &all].concat()).same();
+        assert_eq!(printed, "one\ntwo\n");
+    });
+}
+
+#[test]
 fn records_become_lines_alike() {
     for_each_shared_cluster(|cluster| {
         cluster.create_topic("con-read", &[&[1, 2, 3]], &[]);

@@ -354,3 +354,19 @@ fn the_end_of_stdin_stops_a_broker_that_was_told_so() {
     assert_eq!(status.code(), Some(0), "{log}");
     assert!(data.join(".kafka_cleanshutdown").exists());
 }
+
+#[test]
+fn a_cluster_leaves_the_files_of_nodes_that_run_as_they_are() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let running = Running::start(start_in(&dir.path().join("broker-2"), &["node.id=2"]));
+    let mut command = highwater(&["cluster", "--brokers", "3", "--data-dir"]);
+    command.arg(dir.path());
+    let error = refused(command);
+    assert!(
+        error.ends_with("broker-2 is in use by another broker\n"),
+        "{error}"
+    );
+    let files = fs::read_dir(dir.path()).expect("a directory").count();
+    assert_eq!(files, 1, "no properties file is written");
+    drop(running);
+}

@@ -239,6 +239,21 @@ pub(super) fn open_lock_file(dir: &Path) -> Result<File, StorageError> {
         .map_err(|error| StorageError::io("open", &path, error))
 }
 
+/// Whether a broker uses this directory now; not for a process that uses it itself, whose lock would end.
+///
+/// # Errors
+/// When its lock file cannot be looked at.
+pub fn is_in_use(dir: &Path) -> Result<bool, StorageError> {
+    if !dir.join(LOCK_FILE).exists() {
+        return Ok(false);
+    }
+    match lock(dir) {
+        Ok(_) => Ok(false),
+        Err(StorageError::DirectoryInUse { .. }) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
 /// Locks the directory against other brokers: against those of this project by `flock`, which holds between two
 /// in one process as well, and against Apache Kafka by a record lock.
 fn lock(dir: &Path) -> Result<File, StorageError> {

@@ -28,6 +28,7 @@ pub use crate::checkpoint::MetaProperties;
 pub(crate) use log_dir::Disk;
 use log_dir::FailureListener;
 pub(crate) use log_dir::LogDir;
+pub use log_dir::is_in_use;
 use names::{DirName, Fate, parse_dir_name, unique_dir_name};
 pub use unusable::UnusableLogDir;
 

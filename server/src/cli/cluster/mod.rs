@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::Args;
+use highwater_storage::log_manager::is_in_use;
 use tokio::sync::mpsc;
 
 use self::children::{Node, NodeEvent, print_line};
@@ -69,6 +70,12 @@ async fn run(arguments: &ClusterArguments) -> anyhow::Result<ExitCode> {
     };
     let nodes = plan.nodes().map_err(anyhow::Error::msg)?;
     let cluster_id = cluster_id(&nodes)?;
+    // Before anything is written: the files say where the nodes that run now are.
+    for node in &nodes {
+        if is_in_use(&node.log_dir)? {
+            bail!("{} is in use by another broker", node.log_dir.display());
+        }
+    }
     let (sender, mut events) = mpsc::channel(64);
     let mut running = BTreeMap::new();
     for node in &nodes {

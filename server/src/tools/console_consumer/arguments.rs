@@ -43,9 +43,15 @@ pub(crate) struct ConsoleConsumerArguments {
     #[arg(long, value_name = "GROUP")]
     group: Option<String>,
 
-    /// End after so many records
-    #[arg(long, value_name = "COUNT")]
-    pub(super) max_messages: Option<u64>,
+    /// End after so many records; -1 for no limit
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = -1,
+        hide_default_value = true,
+        allow_negative_numbers = true
+    )]
+    max_messages: i64,
 
     /// End when no record comes for so long
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
@@ -123,6 +129,12 @@ pub(super) struct Plan {
 }
 
 impl ConsoleConsumerArguments {
+    /// Whether so many records are less than were asked for. No negative number but -1 is one that can be reached, as in
+    /// Kafka.
+    pub(super) fn wants_more(&self, count: u64) -> bool {
+        self.max_messages == -1 || i128::from(count) < i128::from(self.max_messages)
+    }
+
     /// What Kafka's tool says about options with old names.
     pub(super) fn deprecations(&self) -> impl Iterator<Item = String> {
         [
@@ -285,6 +297,18 @@ mod tests {
         let words = words.into_iter().chain(line.split_whitespace());
         let arguments = Line::try_parse_from(words).expect("parses").arguments;
         arguments.plan().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn no_count_and_minus_one_are_no_limit() {
+        let wants = |options: &str, count| {
+            let words = format!("tool --bootstrap-server a:1 --topic t {options}");
+            let line = Line::try_parse_from(words.split_whitespace()).expect("parses");
+            line.arguments.wants_more(count)
+        };
+        assert!(wants("", u64::MAX) && wants("--max-messages -1", u64::MAX));
+        assert!(wants("--max-messages 2", 1) && !wants("--max-messages 2", 2));
+        assert!(!wants("--max-messages 0", 0) && !wants("--max-messages -2", 0));
     }
 
     #[test]

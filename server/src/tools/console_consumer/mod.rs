@@ -72,7 +72,7 @@ async fn consume(
         Ok(signals) => signals,
         Err(error) => return End::Failed(error),
     };
-    while arguments.max_messages.is_none_or(|most| *count < most) {
+    while arguments.wants_more(*count) {
         let deadline = plan.timeout.map(|timeout| Instant::now() + timeout);
         let received = tokio::select! {
             biased;

@@ -88,9 +88,17 @@ impl Work {
             let Some(line) = self.next_line(&mut lines).await? else {
                 return self.finish().await;
             };
+            let record = match reader.record(strip_end(&line)) {
+                Ok(record) => record,
+                Err(error) => {
+                    // The lines before it are sent all the same.
+                    self.finish().await?;
+                    return Err(ToolError::failed(error));
+                }
+            };
             let record = Record {
                 timestamp: now_ms(),
-                ..reader.record(strip_end(&line)).map_err(ToolError::failed)?
+                ..record
             };
             self.maybe_begin(&record).await?;
             if let Some(producer) = &mut self.producer {

@@ -87,9 +87,7 @@ impl BrokerOptions {
         };
         self
     }
-}
 
-impl BrokerOptions {
     /// For [`apache_kafka::java`](crate::apache_kafka::java).
     pub(crate) fn for_its_classes() -> Self {
         let mut options = Self::new();

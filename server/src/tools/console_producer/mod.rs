@@ -89,16 +89,15 @@ impl Work {
                 return self.finish().await;
             };
             let record = match reader.record(strip_end(&line)) {
-                Ok(record) => record,
+                Ok(record) => Record {
+                    timestamp: now_ms(),
+                    ..record
+                },
                 Err(error) => {
                     // The lines before it are sent all the same.
                     self.finish().await?;
                     return Err(ToolError::failed(error));
                 }
-            };
-            let record = Record {
-                timestamp: now_ms(),
-                ..record
             };
             self.maybe_begin(&record).await?;
             if let Some(producer) = &mut self.producer {

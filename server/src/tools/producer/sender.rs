@@ -94,9 +94,9 @@ impl Producer {
         let leaders: BTreeSet<i32> = self.leaders.iter().flatten().copied().collect();
         for leader in leaders {
             let is_refused = self.config.acks == 0 && self.refuses(leader);
-            let has_work = self.accumulator.has_ready(self.led_by(leader), now);
-            if !is_refused && has_work {
-                self.send_to(leader, now)?;
+            let led = self.led_by(leader);
+            if !is_refused && self.accumulator.has_ready(led.iter().copied(), now) {
+                self.send_to(leader, &led, now)?;
             }
         }
         Ok(())
@@ -120,15 +120,15 @@ impl Producer {
     }
 
     /// The partitions of a leader.
-    fn led_by(&self, leader: i32) -> impl Iterator<Item = i32> + use<> {
+    fn led_by(&self, leader: i32) -> Vec<i32> {
         let leaders = self.leaders.iter().zip(0..);
         let led = leaders.filter_map(|(found, index)| (*found == Some(leader)).then_some(index));
-        led.collect::<Vec<_>>().into_iter()
+        led.collect()
     }
 
-    /// Sends the batches of a leader, or connects to it: a batch is not on its way before there is a connection, so
-    /// that an attempt to connect is none to send.
-    fn send_to(&mut self, leader: i32, now: Instant) -> Result<(), KafkaError> {
+    /// Sends the batches of the partitions that a leader has, or connects to it: a batch is not on its way before there
+    /// is a connection, so that an attempt to connect is none to send.
+    fn send_to(&mut self, leader: i32, led: &[i32], now: Instant) -> Result<(), KafkaError> {
         if self.connecting.contains(&leader) {
             return Ok(());
         }
@@ -150,10 +150,14 @@ impl Producer {
             false => 1,
         };
         for _ in in_flight..most {
-            let led = self.led_by(leader);
             let batches = self
                 .accumulator
-                .drain(led, self.id, self.config.max_request_size, now)
+                .drain(
+                    led.iter().copied(),
+                    self.id,
+                    self.config.max_request_size,
+                    now,
+                )
                 .map_err(|error| KafkaError::of_client("KafkaException", error.to_string()))?;
             if batches.is_empty() {
                 break;

@@ -235,12 +235,12 @@ impl Node {
             .signal(signal)
     }
 
-    /// SIGSTOP: it keeps its connections and answers nothing.
+    /// SIGSTOP: it keeps its connections and answers nothing any more.
     ///
     /// # Errors
-    /// When it does not run.
+    /// When it does not run, or does not stop.
     pub fn pause(&mut self) -> Result<()> {
-        self.signal(Signal::STOP)?;
+        self.process.as_ref().context("it does not run")?.pause()?;
         self.paused = true;
         Ok(())
     }

@@ -6,10 +6,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 /// How often waiting code looks again.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How long a process may take to stop after SIGSTOP.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
 
 /// A long-running child whose output goes to a log file.
 ///
@@ -71,8 +74,31 @@ impl ManagedProcess {
     /// # Errors
     /// When it is no longer there.
     pub fn signal(&self, signal: Signal) -> Result<()> {
+        Ok(kill_process(self.pid()?, signal)?)
+    }
+
+    fn pid(&self) -> Result<Pid> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        Ok(kill_process(pid.context("no process id")?, signal)?)
+        pid.context("no process id")
+    }
+
+    /// SIGSTOP, and waits until the kernel says that the child has stopped. One thread of it takes the signal, when
+    /// it is its turn; on a busy machine the others run and answer until then.
+    ///
+    /// # Errors
+    /// When it is no longer there, or does not stop.
+    pub fn pause(&self) -> Result<()> {
+        self.signal(Signal::STOP)?;
+        let pid = self.pid()?;
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        let stopped = poll(STOP_LIMIT, || {
+            let status = waitid(WaitId::Pid(pid), options).transpose()?;
+            Some(status.map(|_| ()))
+        });
+        match stopped {
+            Some(stopped) => Ok(stopped?),
+            None => bail!("process {} does not stop", self.child.id()),
+        }
     }
 
     /// The exit status, once the child has ended.
@@ -159,4 +185,38 @@ pub fn free_port() -> Result<u16> {
         }
     }
     bail!("no free port on 127.0.0.1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paused_process_does_nothing_more_until_it_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do echo; done"]);
+        let process = ManagedProcess::spawn(command, &log, folder.path()).unwrap();
+        let written = || std::fs::metadata(&log).unwrap().len();
+        for _ in 0..50 {
+            process.pause().unwrap();
+            let before = written();
+            std::thread::sleep(Duration::from_millis(2));
+            assert_eq!(written(), before);
+            process.signal(Signal::CONT).unwrap();
+            eventually(STOP_LIMIT, "it goes on", || {
+                (written() > before).then_some(())
+            });
+        }
+    }
+
+    #[test]
+    fn a_process_that_has_ended_cannot_be_paused() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let mut process = ManagedProcess::spawn(Command::new("true"), &log, folder.path()).unwrap();
+        process.wait(STOP_LIMIT).unwrap();
+        process.pause().unwrap_err();
+    }
 }

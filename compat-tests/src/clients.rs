@@ -157,7 +157,7 @@ fn node(sources: &Path) -> Result<PathBuf> {
 /// When `javac` is missing or refuses them.
 pub fn java_classes() -> Result<PathBuf> {
     let sources = client_sources("java");
-    let files = ["Client.java", "Tools.java"].map(|file| sources.join(file));
+    let files = ["Client.java", "Streams.java", "Tools.java"].map(|file| sources.join(file));
     let class_path = apache_kafka::class_path()?;
     get_or_install(&keyed("java", &files)?, |folder| {
         run(Command::new("javac")

@@ -10,4 +10,5 @@ mod groups;
 mod java_tools;
 mod kcat;
 mod produce_consume;
+mod streams;
 mod support;

@@ -18,7 +18,7 @@ mod start;
 mod wiring;
 
 pub use pages::BrokerPages;
-pub use start::{RunningBroker, StartError};
+pub use start::{BoundListeners, RunningBroker, StartError};
 
 use crate::config::DynamicConfig;
 use crate::controller::{BrokerSessions, ControllerHandle};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use highwater::api::{CloseReason, apis};
-use highwater::broker::RunningBroker;
+use highwater::broker::{BoundListeners, RunningBroker};
 use highwater::config::{DynamicConfig, StaticConfig};
 use highwater::log_dirs;
 use highwater::network::ListenerKind;
@@ -35,7 +35,10 @@ impl Started {
         let current = config.current();
         let dirs = log_dirs::open(current.log_manager(), current.node_id, None).unwrap();
         let broker = runtime
-            .block_on(RunningBroker::start(dirs, config))
+            .block_on(async {
+                let listeners = BoundListeners::bind(&current).unwrap();
+                RunningBroker::start(listeners, dirs, config).await
+            })
             .unwrap();
         let address = broker.listeners()[0].local_address;
         Started {

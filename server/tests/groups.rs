@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
 use highwater::api::{api, apis};
-use highwater::broker::RunningBroker;
+use highwater::broker::{BoundListeners, RunningBroker};
 use highwater::config::{DynamicConfig, StaticConfig};
 use highwater::log_dirs;
 use highwater::network::ListenerKind;
@@ -52,7 +52,10 @@ impl Started {
         let current = config.current();
         let dirs = log_dirs::open(current.log_manager(), current.node_id, None).unwrap();
         let broker = runtime
-            .block_on(RunningBroker::start(dirs, config))
+            .block_on(async {
+                let listeners = BoundListeners::bind(&current).unwrap();
+                RunningBroker::start(listeners, dirs, config).await
+            })
             .unwrap();
         Started { runtime, broker }
     }

@@ -42,12 +42,32 @@ const PRODUCER_ID_PATIENCE: Duration = Duration::from_secs(5);
 /// After so long a fetch session may be evicted by another, as in Kafka.
 const FETCH_SESSION_EVICTION_MS: i64 = 120_000;
 
+/// The listeners of a node with their real ports. Nobody is served yet: that begins with [`RunningBroker::start`].
+pub struct BoundListeners {
+    server: SocketServer,
+    metrics: Arc<NetworkMetrics>,
+}
+
+impl BoundListeners {
+    /// Binds what `listeners` names. Done before the data directories are opened, so that a start with a port in use
+    /// changes nothing on disk. Must run inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When one cannot be bound; the text names it.
+    pub fn bind(config: &BrokerConfig) -> Result<Self, BindError> {
+        let metrics = Arc::new(NetworkMetrics::default());
+        let server = SocketServer::bind(
+            &config.network_listeners(),
+            config.network(),
+            Arc::clone(&metrics),
+        )?;
+        Ok(BoundListeners { server, metrics })
+    }
+}
+
 /// Why a broker does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A listener cannot be bound.
-    #[error(transparent)]
-    Bind(#[from] BindError),
     /// The metadata cannot be read or written.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
@@ -74,13 +94,20 @@ pub struct RunningBroker {
 }
 
 impl RunningBroker {
-    /// Starts a node on its data directories, and waits until it serves: a broker until the controllers have let it in.
+    /// Starts a node on its listeners and data directories, and waits until it serves: a broker until the controllers have let it in.
     /// Blocks on the disk and must run inside a tokio runtime, on a thread that may block.
     ///
     /// # Errors
-    /// When a listener cannot be bound, the data or the metadata cannot be used, or the controllers do not let the
-    /// broker in.
-    pub async fn start(log_dirs: LogDirs, config: Arc<DynamicConfig>) -> Result<Self, StartError> {
+    /// When the data or the metadata cannot be used, or the controllers do not let the broker in.
+    pub async fn start(
+        listeners: BoundListeners,
+        log_dirs: LogDirs,
+        config: Arc<DynamicConfig>,
+    ) -> Result<Self, StartError> {
+        let BoundListeners {
+            mut server,
+            metrics: network_metrics,
+        } = listeners;
         let LogDirs {
             manager,
             cluster_id,
@@ -89,14 +116,6 @@ impl RunningBroker {
         } = log_dirs;
         let logs = Arc::new(manager);
         let current = config.current();
-        let network_metrics = Arc::new(NetworkMetrics::default());
-        // Bound before any log is opened: with a port in use nothing has changed on disk, and the registration tells
-        // the real ports.
-        let mut server = SocketServer::bind(
-            &current.network_listeners(),
-            current.network(),
-            Arc::clone(&network_metrics),
-        )?;
         let replica = recover_metadata(&logs, &cluster_id, &current)?;
         let id = BrokerId(current.node_id);
         let image = Arc::clone(replica.image());

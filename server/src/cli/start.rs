@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use super::ready::Ready;
 use super::signals::StopSignals;
 use super::{StartArguments, failed, logging, print, runtime};
-use crate::broker::{BrokerPages, RunningBroker};
+use crate::broker::{BoundListeners, BrokerPages, RunningBroker};
 use crate::config::{BrokerConfig, ConfigNotice, DynamicConfig};
 use crate::log_dirs;
-use crate::web::{BrokerSite, WebServer};
+use crate::web::{BrokerSite, WebServer, WebSockets};
 
 /// Variable with the cluster id when the command line has none, as for Apache Kafka's container image.
 const CLUSTER_ID_VARIABLE: &str = "CLUSTER_ID";
@@ -51,7 +51,7 @@ fn tell(notice: &ConfigNotice) {
     }
 }
 
-/// Opens the directories, starts the broker, and stops it when a signal asks for it.
+/// Takes the addresses, opens the directories, starts the broker, and stops it when a signal asks for it.
 async fn serve(
     arguments: &StartArguments,
     config: Arc<DynamicConfig>,
@@ -63,6 +63,9 @@ async fn serve(
         signals.watch_stdin();
     }
     let current = config.current();
+    // Before any directory: with an address in use nothing changes on disk.
+    let listeners = BoundListeners::bind(&current)?;
+    let web = WebSockets::bind(&current.http_listeners)?;
     let dirs = log_dirs::open(current.log_manager(), current.node_id, cluster_id)?;
     if current.quorum.is_quorum_of_one() {
         dirs.refuse_lost_metadata()?;
@@ -72,14 +75,14 @@ async fn serve(
     }
     let cluster_id = dirs.cluster_id.clone();
     let running = tokio::select! {
-        started = RunningBroker::start(dirs, config) => started?,
+        started = RunningBroker::start(listeners, dirs, config) => started?,
         received = signals.next() => {
             // A broker that the controllers do not let in may wait for long. The next start looks through its logs.
             tracing::info!(signal = received.name, "stopping before the broker has come to run");
             return Ok(ExitCode::SUCCESS);
         }
     };
-    let web = match start_web(&current, &running) {
+    let web = match start_web(web, &running) {
         Ok(web) => web,
         Err(error) => {
             running.stop().await?;
@@ -113,9 +116,9 @@ async fn serve(
     }
 }
 
-fn start_web(config: &BrokerConfig, running: &RunningBroker) -> std::io::Result<WebServer> {
+fn start_web(sockets: WebSockets, running: &RunningBroker) -> std::io::Result<WebServer> {
     let pages = BrokerPages::new(Arc::clone(running.broker()));
-    WebServer::start(&config.http_listeners, BrokerSite::new(Arc::new(pages)))
+    WebServer::start(sockets, BrokerSite::new(Arc::new(pages)))
 }
 
 /// Tells on stdout that the broker is ready; a reader that has gone away does not matter.

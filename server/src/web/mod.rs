@@ -26,6 +26,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -38,6 +39,8 @@ pub use broker_pages::{BrokerSite, ConsoleQuery, PARTITIONS_PER_PAGE, Pages};
 
 /// Connections that are served at the same time; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 16;
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
 /// Bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// Time for a request's head to arrive.
@@ -60,6 +63,25 @@ pub trait Handler: Send + Sync + 'static {
     fn handle(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<Body>>;
 }
 
+/// Addresses that are taken. Who connects is refused until [`WebServer::start`].
+#[derive(Debug, Default)]
+pub struct WebSockets(Vec<(HttpAddress, Socket)>);
+
+impl WebSockets {
+    /// Takes every address.
+    ///
+    /// # Errors
+    /// When one cannot be bound; the text names it.
+    pub fn bind(listeners: &[HttpAddress]) -> io::Result<Self> {
+        let mut sockets = Vec::new();
+        for listener in listeners {
+            let socket = bind(listener).map_err(|error| not_bound(listener, &error))?;
+            sockets.push((listener.clone(), socket));
+        }
+        Ok(WebSockets(sockets))
+    }
+}
+
 /// A running HTTP server.
 #[derive(Debug)]
 pub struct WebServer {
@@ -68,24 +90,18 @@ pub struct WebServer {
 }
 
 impl WebServer {
-    /// Binds every address and begins to serve. Must run inside a tokio runtime.
+    /// Begins to serve on these addresses. Must run inside a tokio runtime.
     ///
     /// # Errors
-    /// When an address cannot be bound; the text names it.
-    pub fn start(listeners: &[HttpAddress], handler: Arc<dyn Handler>) -> io::Result<Self> {
+    /// When another process has begun to listen on one meanwhile; the text names it.
+    pub fn start(sockets: WebSockets, handler: Arc<dyn Handler>) -> io::Result<Self> {
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let mut server = WebServer {
             addresses: Vec::new(),
             acceptors: Vec::new(),
         };
-        for listener in listeners {
-            let socket = bind(listener).map_err(|error| {
-                let name = format!(
-                    "cannot listen on http.listeners={}:{}: {error}",
-                    listener.host, listener.port
-                );
-                io::Error::new(error.kind(), name)
-            })?;
+        for (listener, socket) in sockets.0 {
+            let socket = listen(socket).map_err(|error| not_bound(&listener, &error))?;
             server.add(socket, Arc::clone(&handler), Arc::clone(&permits))?;
         }
         Ok(server)
@@ -135,7 +151,13 @@ impl Drop for WebServer {
     }
 }
 
-fn bind(listener: &HttpAddress) -> io::Result<TcpListener> {
+fn not_bound(listener: &HttpAddress, error: &io::Error) -> io::Error {
+    let HttpAddress { host, port } = listener;
+    let text = format!("cannot listen on http.listeners={host}:{port}: {error}");
+    io::Error::new(error.kind(), text)
+}
+
+fn bind(listener: &HttpAddress) -> io::Result<Socket> {
     let host = if listener.host.is_empty() {
         "0.0.0.0"
     } else {
@@ -143,15 +165,29 @@ fn bind(listener: &HttpAddress) -> io::Result<TcpListener> {
     };
     let mut last = io::Error::new(io::ErrorKind::AddrNotAvailable, "no address");
     for address in (host, listener.port).to_socket_addrs()? {
-        match std::net::TcpListener::bind(address) {
-            Ok(socket) => {
-                socket.set_nonblocking(true)?;
-                return TcpListener::from_std(socket);
-            }
+        match bind_address(address) {
+            Ok(socket) => return Ok(socket),
             Err(error) => last = error,
         }
     }
     Err(last)
+}
+
+fn bind_address(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+fn listen(socket: Socket) -> io::Result<TcpListener> {
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
 }
 
 async fn accept(socket: TcpListener, handler: Arc<dyn Handler>, permits: Arc<Semaphore>) {

@@ -53,7 +53,8 @@ fn start(pages: Arc<TestPages>) -> WebServer {
         host: "127.0.0.1".to_owned(),
         port: 0,
     };
-    WebServer::start(&[address], BrokerSite::new(pages)).expect("bound")
+    let sockets = WebSockets::bind(&[address]).expect("bound");
+    WebServer::start(sockets, BrokerSite::new(pages)).expect("listening")
 }
 
 async fn ask(server: &WebServer, request: &str) -> String {
@@ -176,8 +177,7 @@ async fn an_address_in_use_is_named() {
         host: "127.0.0.1".to_owned(),
         port: server.addresses()[0].port(),
     };
-    let error = WebServer::start(&[address], BrokerSite::new(Arc::new(TestPages::default())))
-        .expect_err("in use");
+    let error = WebSockets::bind(&[address]).expect_err("in use");
     assert!(
         error
             .to_string()

@@ -1,10 +1,12 @@
 //! A broker from its start to its end.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 use super::process::{Running, highwater, stderr};
 
@@ -167,18 +169,36 @@ fn unknown_and_unsupported_keys_are_warned_of() {
     );
 }
 
+/// Everything below `dir` with the time of its last change.
+fn files_and_times(dir: &Path) -> BTreeMap<PathBuf, SystemTime> {
+    let mut found = BTreeMap::new();
+    let mut to_look_at = vec![dir.to_owned()];
+    while let Some(path) = to_look_at.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).expect("a directory");
+            to_look_at.extend(entries.map(|entry| entry.expect("an entry").path()));
+        }
+        let changed = fs::metadata(&path).and_then(|metadata| metadata.modified());
+        found.insert(path, changed.expect("a time"));
+    }
+    found
+}
+
 #[test]
 fn a_port_in_use_is_named_and_leaves_the_directory_usable() {
     let dir = tempfile::tempdir().expect("a directory");
     let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
     let address = taken.local_addr().expect("an address").to_string();
-    let error = refused(start_in(
-        dir.path(),
-        &[&format!("listeners=PLAINTEXT://{address}")],
-    ));
-    assert!(error.contains(&address), "{error}");
+    let data = dir.path().join("data");
+    for setting in ["listeners=PLAINTEXT://", "http.listeners="] {
+        let error = refused(start_in(&data, &[&format!("{setting}{address}")]));
+        assert!(error.contains(&address), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(!data.exists(), "a start that failed made its directory");
+    }
     // A data directory that was closed cleanly is so afterwards too.
     Running::start(start_in(dir.path(), &[])).stop();
+    let before = files_and_times(dir.path());
     let refusals = [
         format!("listeners=PLAINTEXT://{address}"),
         format!("listeners=PLAINTEXT://127.0.0.1:0,OTHER://{address}"),
@@ -187,13 +207,11 @@ fn a_port_in_use_is_named_and_leaves_the_directory_usable() {
         let protocols = "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT";
         let error = refused(start_in(dir.path(), &[&listeners, protocols]));
         assert!(error.contains(&address), "{error}");
-        assert!(dir.path().join(".kafka_cleanshutdown").exists());
     }
-    let error = refused(start_in(
-        dir.path(),
-        &[&format!("http.listeners={address}")],
-    ));
+    let http = format!("http.listeners={address}");
+    let error = refused(start_in(dir.path(), &[&http]));
     assert!(error.contains(&address), "{error}");
+    assert_eq!(files_and_times(dir.path()), before);
     assert!(dir.path().join(".kafka_cleanshutdown").exists());
     Running::start(start_in(dir.path(), &[]));
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
-use highwater::broker::RunningBroker;
+use highwater::broker::{BoundListeners, RunningBroker};
 use highwater::config::{DynamicConfig, StaticConfig};
 use highwater::log_dirs;
 use highwater_replication::cluster::MetadataRecord;

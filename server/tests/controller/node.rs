@@ -28,7 +28,10 @@ impl Node {
         let current = config.current();
         let dirs = log_dirs::open(current.log_manager(), current.node_id, None).unwrap();
         let broker = runtime
-            .block_on(RunningBroker::start(dirs, config))
+            .block_on(async {
+                let listeners = BoundListeners::bind(&current).unwrap();
+                RunningBroker::start(listeners, dirs, config).await
+            })
             .unwrap();
         let address = |name: &str| {
             let mut listeners = broker.listeners().iter();

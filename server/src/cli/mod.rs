@@ -1,6 +1,7 @@
 //! The command line: what may be asked for, and the way from there to a running broker.
 
 mod cluster;
+mod completions;
 mod health;
 mod link_tools;
 mod logging;
@@ -10,8 +11,9 @@ mod runtime;
 mod settings;
 mod signals;
 mod start;
+mod wrong_arguments;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,6 +26,9 @@ use crate::tools::{self, Tool};
 
 /// Exit code when the broker cannot start or ends by an error.
 const FAILURE: u8 = 1;
+
+/// Exit code of wrong arguments, those of Kafka's tools excepted.
+const WRONG_ARGUMENTS: u8 = 2;
 
 /// Arguments of the process.
 #[derive(Debug, Parser)]
@@ -57,7 +62,7 @@ enum Command {
     Playground(playground::PlaygroundArguments),
     /// Print the documentation of all configuration keys as Markdown
     ConfigDocs,
-    /// Print the completions of a shell: `source <(highwater completions bash)`
+    /// Print the completions of a shell, also for the names of Kafka's scripts: `source <(highwater completions bash)`
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
@@ -100,20 +105,10 @@ enum LogFormat {
 
 /// Runs the command that these arguments (with the program's name first) ask for; gives the exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments = with_tool_of_program(arguments);
-    let is_tool = arguments.get(1).is_some_and(|name| tools::is_tool(name));
-    let command = match parse(arguments) {
+    let called = Called::of(arguments);
+    let command = match called.parse() {
         Ok(arguments) => arguments.command,
-        Err(error) if is_tool && error.use_stderr() => {
-            // Nobody is left to tell it to when stderr is gone. Kafka's tools end with 1 where others end with 2.
-            let _ = error.print();
-            return ExitCode::from(FAILURE);
-        }
-        // The version alone, as Kafka's tools print it.
-        Err(error) if is_tool && error.kind() == ErrorKind::DisplayVersion => {
-            return print(concat!(env!("CARGO_PKG_VERSION"), "\n"));
-        }
-        Err(error) => error.exit(),
+        Err(error) => return called.refuse(&error),
     };
     match command {
         Command::Start(arguments) => start::start(&arguments),
@@ -122,7 +117,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::LinkTools(arguments) => link_tools::link_tools(&arguments),
         Command::Playground(arguments) => playground::playground(&arguments),
         Command::ConfigDocs => print(&config::markdown()),
-        Command::Completions { shell } => print(&completions(shell)),
+        Command::Completions { shell } => print(&completions::script(shell)),
         Command::Tool(tool) => tool.run(),
     }
 }
@@ -132,23 +127,90 @@ fn definition() -> clap::Command {
     tools::with_kafka_values(Arguments::command())
 }
 
-/// The script that makes a shell complete commands and options.
-fn completions(shell: clap_complete::Shell) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut definition(), "highwater", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
+/// How the program was called.
+struct Called {
+    /// All arguments, from the program's name on.
+    arguments: Vec<OsString>,
+    /// The tool that the program's name stands for: `kafka-topics.sh --list` is `highwater topics --list`.
+    script_of: Option<OsString>,
 }
 
-/// Puts the tool in that the program's name stands for: `kafka-topics.sh --list` is `highwater topics --list`.
-fn with_tool_of_program(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
-    if let Some(tool) = arguments
-        .first()
-        .and_then(|name| tools::named_by_program(name))
-    {
-        arguments.insert(1, tool);
+impl Called {
+    fn of(arguments: impl IntoIterator<Item = OsString>) -> Self {
+        let arguments: Vec<OsString> = arguments.into_iter().collect();
+        let program = arguments.first();
+        let script_of = program.and_then(|name| tools::named_by_program(name));
+        Called {
+            arguments,
+            script_of,
+        }
     }
-    arguments
+
+    fn parse(&self) -> Result<Arguments, clap::Error> {
+        let mut arguments = self.arguments.clone();
+        if let Some(tool) = &self.script_of {
+            if let Some(definition) = definition_of_tool(tool) {
+                // On its own, so that help and errors name the script.
+                definition.try_get_matches_from(&arguments)?;
+            }
+            arguments.insert(1, tool.clone());
+        }
+        parse(arguments)
+    }
+
+    fn is_tool(&self) -> bool {
+        self.script_of.is_some()
+            || self
+                .arguments
+                .get(1)
+                .is_some_and(|name| tools::is_tool(name))
+    }
+
+    /// What the help belongs to: `kafka-topics.sh`, `highwater topics`, or `highwater`.
+    fn program(&self) -> String {
+        let program = self.arguments.first().map(Path::new);
+        let name = program.and_then(Path::file_name);
+        let name = name.unwrap_or(OsStr::new("highwater")).to_string_lossy();
+        let command = self.arguments.get(1).and_then(|command| command.to_str());
+        let commands = definition();
+        match command.filter(|command| commands.find_subcommand(command).is_some()) {
+            Some(command) if self.script_of.is_none() => format!("{name} {command}"),
+            _ => name.into_owned(),
+        }
+    }
+
+    /// Prints what was asked for instead of a command, or what is wrong; gives the exit code.
+    fn refuse(&self, error: &clap::Error) -> ExitCode {
+        let is_tool = self.is_tool();
+        match error.kind() {
+            // The version alone, as Kafka's tools print it.
+            ErrorKind::DisplayVersion if is_tool => {
+                return print(concat!(env!("CARGO_PKG_VERSION"), "\n"));
+            }
+            ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelp
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                // Nobody is left to tell it to when the output is gone.
+                let _ = error.print();
+            }
+            _ => {
+                let prefix = if is_tool { "" } else { "highwater: " };
+                let text = wrong_arguments::told(error, &self.program());
+                let _ = write!(std::io::stderr().lock(), "{prefix}{text}");
+            }
+        }
+        match error.exit_code() {
+            0 => ExitCode::SUCCESS,
+            // Kafka's tools end with 1 where others end with 2.
+            _ if is_tool => ExitCode::from(FAILURE),
+            _ => ExitCode::from(WRONG_ARGUMENTS),
+        }
+    }
+}
+
+/// The definition of a tool's arguments alone.
+fn definition_of_tool(tool: &OsStr) -> Option<clap::Command> {
+    definition().find_subcommand(tool).cloned()
 }
 
 fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {

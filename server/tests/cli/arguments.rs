@@ -1,6 +1,7 @@
 //! Arguments, configuration files and what is refused before anything is touched.
 
 use std::fs;
+use std::process::Command;
 
 use super::process::{highwater, run, stderr};
 
@@ -32,21 +33,71 @@ fn version_help_and_documentation_are_printed() {
 }
 
 #[test]
-fn wrong_arguments_end_with_code_2() {
-    for arguments in [
-        &["strat"][..],
-        &["start", "--nope"],
-        &["start", "a", "b"],
-        &["--override"],
+fn wrong_arguments_are_told_in_a_sentence_and_end_with_code_2() {
+    for (arguments, sentence, help) in [
+        (
+            &["strat"][..],
+            "unrecognized subcommand 'strat'",
+            "highwater",
+        ),
+        (
+            &["start", "--nope"],
+            "nope is not a recognized option",
+            "highwater start",
+        ),
+        (
+            &["start", "a", "b"],
+            "unexpected argument 'b' found",
+            "highwater start",
+        ),
+        (
+            &["--override"],
+            "Option override requires an argument",
+            "highwater",
+        ),
     ] {
         let output = run(arguments);
         assert_eq!(
-            output.status.code(),
-            Some(2),
-            "{arguments:?}: {}",
-            stderr(&output)
+            stderr(&output),
+            format!("highwater: {sentence}\nTry '{help} --help'.\n")
         );
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
     }
+}
+
+#[test]
+fn a_tool_names_what_it_was_called_by() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let links = dir.path().to_str().expect("text");
+    assert!(run(&["link-tools", links]).status.success());
+    let called = |name: &str, arguments: &[&str]| {
+        let mut command = Command::new(dir.path().join(name));
+        command.args(arguments).output().expect("the tool runs")
+    };
+    let help = called("kafka-topics.sh", &["--help"]);
+    assert!(help.status.success());
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    assert!(help.contains("\nUsage: kafka-topics.sh "), "{help}");
+    let nothing = called("kafka-topics.sh", &[]);
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(stderr(&nothing).contains("\nUsage: kafka-topics.sh "));
+    let help = called("kafka-metadata-quorum.sh", &["describe", "--help"]);
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    let usage = "\nUsage: kafka-metadata-quorum.sh <";
+    assert!(help.contains(usage), "{help}");
+
+    for (output, program) in [
+        (called("kafka-topics.sh", &["--nope"]), "kafka-topics.sh"),
+        (run(&["topics", "--nope"]), "highwater topics"),
+    ] {
+        let expected = format!("nope is not a recognized option\nTry '{program} --help'.\n");
+        assert_eq!(stderr(&output), expected);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(output.stdout.is_empty());
+    }
+    let version = called("kafka-topics.sh", &["--version"]);
+    let expected = concat!(env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(String::from_utf8_lossy(&version.stdout), expected);
 }
 
 #[test]

@@ -31,6 +31,13 @@ impl TopicPattern {
     }
 }
 
+/// Why something is no pattern, without the drawing of it that shows the place.
+pub(super) fn reason(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let said = text.lines().find_map(|line| line.strip_prefix("error: "));
+    said.unwrap_or(&text).to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +54,22 @@ mod tests {
         assert!(matches("a, b", "b"));
         assert!(!matches("a,b", "ab"));
         assert!(matches("'t\\d+\"", "t12"));
+    }
+
+    #[test]
+    fn why_something_is_no_pattern_is_one_line() {
+        let reason_of =
+            |pattern: &str| reason(&regex::Regex::new(pattern).expect_err("no pattern"));
+        assert_eq!(reason_of("^(?:[)$"), "unclosed character class");
+        assert_eq!(
+            reason_of("a{2,1}\n(?x) b"),
+            "invalid repetition count range, the start must be <= the end"
+        );
+        let error = regex::RegexBuilder::new("a{9}{9}").size_limit(1).build();
+        assert_eq!(
+            reason(&error.expect_err("too large")),
+            "Compiled regex exceeds size limit of 1 bytes."
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use regex::Regex;
 use super::Fetched;
 use crate::tools::ToolError;
 use crate::tools::client::TopicPartition;
+use crate::tools::patterns;
 
 /// What is read.
 #[derive(Debug, Clone)]
@@ -25,7 +26,10 @@ impl Subscription {
     pub(crate) fn including(pattern: &str) -> Result<Self, ToolError> {
         match Regex::new(&format!("^(?:{pattern})$")) {
             Ok(pattern) => Ok(Subscription::Pattern(pattern)),
-            Err(error) => ToolError::refuse(format!("--include is no regular expression: {error}")),
+            Err(error) => ToolError::refuse(format!(
+                "--include {pattern} is no regular expression: {}",
+                patterns::reason(&error)
+            )),
         }
     }
 }

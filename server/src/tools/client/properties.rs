@@ -11,6 +11,23 @@ use crate::network::client::{Backoff, ClientConfig};
 use crate::tools::ToolError;
 use crate::tools::properties::read_properties;
 
+/// Properties that are numbers of 64 bits in Kafka; all others have 32.
+const LONGS: &[&str] = &[
+    "buffer.memory",
+    "linger.ms",
+    "max.block.ms",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "retry.backoff.max.ms",
+    "retry.backoff.ms",
+    "socket.connection.setup.timeout.ms",
+];
+/// Properties that may not be 0 in Kafka.
+const AT_LEAST_ONE: &[&str] = &[
+    "max.in.flight.requests.per.connection",
+    "max.poll.interval.ms",
+];
+
 /// Properties of a client as its file and options give them, later ones over earlier ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClientProperties {
@@ -101,22 +118,31 @@ impl ClientProperties {
         Ok(())
     }
 
-    /// A property that is a number.
+    /// A property that is a number, 0 or more where it is set (some 1 or more).
     ///
     /// # Errors
-    /// In Kafka's words when it is none.
-    pub(crate) fn number<N: std::str::FromStr>(
-        &self,
-        key: &str,
-        default: N,
-    ) -> Result<N, KafkaError> {
+    /// In Kafka's words when it is none, or too small or too large a one.
+    pub(crate) fn number<N: TryFrom<i64>>(&self, key: &str, default: N) -> Result<N, KafkaError> {
         let Some(value) = self.get(key) else {
             return Ok(default);
         };
-        value.parse().map_err(|_| {
-            let text = format!("Invalid value {value} for configuration {key}: Not a number");
+        let wrong = |reason: String| {
+            let text = format!("Invalid value {value} for configuration {key}: {reason}");
             KafkaError::config(text)
-        })
+        };
+        let (of_type, most) = match LONGS.contains(&key) {
+            true => ("LONG", i64::MAX),
+            false => ("INT", i64::from(i32::MAX)),
+        };
+        let no_number = || wrong(format!("Not a number of type {of_type}"));
+        let number: i64 = value.parse().map_err(|_| no_number())?;
+        let least = i64::from(AT_LEAST_ONE.contains(&key));
+        if (-most - 1..least).contains(&number) {
+            return Err(wrong(format!("Value must be at least {least}")));
+        }
+        let number = Some(number).filter(|number| (least..=most).contains(number));
+        let number = number.and_then(|number| N::try_from(number).ok());
+        number.ok_or_else(no_number)
     }
 
     /// A property in milliseconds.
@@ -198,6 +224,30 @@ mod tests {
             .millis("request.timeout.ms", 7)
             .expect_err("no number");
         assert!(error.message.contains("request.timeout.ms"), "{error}");
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_told_in_kafkas_words() {
+        let told = |key: &str, value: &str| {
+            let mut properties = ClientProperties::default();
+            properties.set(key, value);
+            let error = properties.number(key, 7_u64).expect_err("refused");
+            let text = error.message;
+            let reason =
+                text.strip_prefix(&format!("Invalid value {value} for configuration {key}: "));
+            reason.expect("the value and the key").to_owned()
+        };
+        assert_eq!(told("max.block.ms", "-1"), "Value must be at least 0");
+        assert_eq!(told("request.timeout.ms", "-1"), "Value must be at least 0");
+        assert_eq!(told("max.block.ms", "2.5"), "Not a number of type LONG");
+        assert_eq!(told("retries", "x"), "Not a number of type INT");
+        assert_eq!(told("retries", "2147483648"), "Not a number of type INT");
+        assert_eq!(told("retries", "-2147483649"), "Not a number of type INT");
+        let in_flight = "max.in.flight.requests.per.connection";
+        assert_eq!(told(in_flight, "0"), "Value must be at least 1");
+        let mut properties = ClientProperties::default();
+        properties.set("linger.ms", "2147483648");
+        assert_eq!(properties.number("linger.ms", 7_i64), Ok(2_147_483_648));
     }
 
     #[test]

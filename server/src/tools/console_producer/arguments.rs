@@ -31,23 +31,23 @@ pub(crate) struct ConsoleProducerArguments {
 
     /// Size of batches in bytes
     #[arg(long, value_name = "BYTES")]
-    batch_size: Option<u32>,
+    batch_size: Option<i32>,
 
     /// Old name of --batch-size, which it overrides
     #[arg(long, value_name = "BYTES")]
-    max_partition_memory_bytes: Option<u32>,
+    max_partition_memory_bytes: Option<i32>,
 
     /// Attempts after the first
     #[arg(long, value_name = "COUNT")]
-    message_send_max_retries: Option<u32>,
+    message_send_max_retries: Option<i32>,
 
     /// Rest before another attempt
     #[arg(long, value_name = "MS")]
-    retry_backoff_ms: Option<u64>,
+    retry_backoff_ms: Option<i64>,
 
     /// How long a batch waits for more records
     #[arg(long, value_name = "MS")]
-    timeout: Option<u64>,
+    timeout: Option<i64>,
 
     /// Which replicas acknowledge: all or -1, 1, or 0 for none
     #[arg(long, value_name = "ACKS")]
@@ -55,23 +55,23 @@ pub(crate) struct ConsoleProducerArguments {
 
     /// How long a broker may take to answer
     #[arg(long, value_name = "MS")]
-    request_timeout_ms: Option<u64>,
+    request_timeout_ms: Option<i64>,
 
     /// How long the metadata of the topic may take
     #[arg(long, value_name = "MS")]
-    max_block_ms: Option<u64>,
+    max_block_ms: Option<i64>,
 
     /// Bytes of records that may wait to be sent
     #[arg(long, value_name = "BYTES")]
-    max_memory_bytes: Option<u64>,
+    max_memory_bytes: Option<i64>,
 
     /// Refused: leaders are learned anew when one has moved, not after a time
     #[arg(long, value_name = "MS")]
-    metadata_expiry_ms: Option<u64>,
+    metadata_expiry_ms: Option<i64>,
 
     /// Refused: the operating system sizes the socket's buffers
     #[arg(long, value_name = "BYTES")]
-    socket_buffer_size: Option<u32>,
+    socket_buffer_size: Option<i32>,
 
     /// Class that reads the lines; there is org.apache.kafka.tools.LineMessageReader
     #[arg(long, value_name = "CLASS", default_value = LINE_READER)]
@@ -250,6 +250,9 @@ mod tests {
         let properties = arguments.properties().expect("sound");
         assert_eq!(properties.get("linger.ms"), Some("7"));
         assert_eq!(properties.get("retries"), Some("3"));
+        let arguments = parse(&["--max-block-ms=-1"]);
+        let properties = arguments.properties().expect("sound so far");
+        assert_eq!(properties.get("max.block.ms"), Some("-1"));
         let arguments = parse(&["--command-property", "linger.ms=9", "--compression-codec"]);
         let properties = arguments.properties().expect("sound");
         assert_eq!(properties.get("linger.ms"), Some("9"));

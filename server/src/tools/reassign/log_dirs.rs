@@ -31,7 +31,8 @@ pub(super) struct Place {
     pub(super) future: Option<String>,
 }
 
-/// Where these replicas lie, as their brokers tell.
+/// Where these replicas lie, as their brokers tell: nowhere where a broker does not have one. Those of brokers that are
+/// not there are left out.
 ///
 /// # Errors
 /// When a broker does not answer.
@@ -49,6 +50,8 @@ pub(super) async fn places(
     for &broker in brokers.intersection(&known) {
         let response = cluster.describe_log_dirs("describeReplicaLogDirs", broker);
         let response = response.await?;
+        let of_broker = wanted.iter().filter(|replica| replica.broker == broker);
+        places.extend(of_broker.map(|replica| (replica.clone(), Place::default())));
         for directory in response.results.iter().filter(|dir| dir.error_code == 0) {
             for (partition, found) in replicas_in(directory) {
                 let replica = Replica { broker, partition };

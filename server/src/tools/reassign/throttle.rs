@@ -6,6 +6,7 @@ use std::io::Write;
 use super::plan::Assignment;
 use super::{Failure, Reassignment};
 use crate::tools::client::{Cluster, ConfigChanges, ResourceType, TopicPartition};
+use crate::tools::java_order::{DEFAULT_CAPACITY, hash_map_order};
 use crate::tools::lists::joined;
 
 const LEADER_RATE: &str = "leader.replication.throttled.rate";
@@ -163,15 +164,12 @@ pub(super) async fn clear(
     cluster
         .alter_configs(ResourceType::Broker, &resources)
         .await?;
-    let topics: BTreeSet<_> = entries
-        .iter()
-        .map(|(partition, _)| &partition.topic)
-        .collect();
+    let topics = topics_of(entries);
     writeln!(
         out,
         "Clearing topic-level throttles on topic{} {}",
         if topics.len() == 1 { "" } else { "s" },
-        joined(topics.iter().copied())
+        joined(&topics)
     )?;
     let keys = [LEADER_REPLICAS, FOLLOWER_REPLICAS];
     let resources = topics
@@ -184,6 +182,18 @@ pub(super) async fn clear(
     Ok(())
 }
 
+/// The topics of the partitions, in the order in which Kafka's tool prints them.
+fn topics_of(entries: &[(TopicPartition, Vec<i32>)]) -> Vec<&str> {
+    let mut topics = Vec::new();
+    for (partition, _) in entries {
+        if !topics.contains(&partition.topic.as_str()) {
+            topics.push(partition.topic.as_str());
+        }
+    }
+    hash_map_order(&mut topics, DEFAULT_CAPACITY, |topic| topic);
+    topics
+}
+
 /// These settings with these values; without one a setting is taken back.
 fn changes<const N: usize>(changes: [(&str, Option<String>); N]) -> ConfigChanges {
     changes.map(|(key, value)| (key.to_owned(), value)).into()
@@ -192,6 +202,13 @@ fn changes<const N: usize>(changes: [(&str, Option<String>); N]) -> ConfigChange
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn topics_come_once_and_in_kafkas_order() {
+        let entry = |topic: &str, index| (TopicPartition::new(topic, index), vec![1]);
+        let entries = [entry("missing", 0), entry("there", 0), entry("missing", 1)];
+        assert_eq!(topics_of(&entries), ["there", "missing"]);
+    }
 
     #[test]
     fn sources_are_throttled_as_leaders_and_destinations_as_followers() {

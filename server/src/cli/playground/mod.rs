@@ -5,6 +5,7 @@
 mod action;
 mod admin;
 mod director;
+mod folder;
 mod lessons;
 mod log_tail;
 mod narrator;
@@ -30,6 +31,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
+use self::folder::TemporaryFolder;
 use self::network::Network;
 use self::plan::{BROKERS, CONTROLLER, NODES, Plan};
 use self::site::{Gate, PlaygroundSite};
@@ -97,12 +99,17 @@ async fn run(arguments: &PlaygroundArguments) -> anyhow::Result<()> {
     let (first_port, page_socket) = plan::take_ports(arguments.port).map_err(anyhow::Error::msg)?;
     let temporary = match &arguments.data_dir {
         Some(_) => None,
-        None => Some(
-            tempfile::Builder::new()
-                .prefix("highwater-playground-")
-                .tempdir()
-                .context("cannot make a temporary folder")?,
-        ),
+        None => {
+            let all = std::env::temp_dir();
+            for left in folder::sweep(&all) {
+                let text = format!(
+                    "removed {}, which a playground that was killed left",
+                    left.display()
+                );
+                print_line("playground", &text);
+            }
+            Some(TemporaryFolder::make(&all).context("cannot make a temporary folder")?)
+        }
     };
     let data_dir = match (&arguments.data_dir, &temporary) {
         (Some(dir), _) => prepare_dir(dir)?,
@@ -112,7 +119,7 @@ async fn run(arguments: &PlaygroundArguments) -> anyhow::Result<()> {
     let ended = play(arguments, first_port, page_socket, data_dir, &mut signals).await;
     if let Some(dir) = temporary {
         let path = dir.path().to_owned();
-        if let Err(error) = dir.close() {
+        if let Err(error) = dir.remove() {
             print_line(
                 "playground",
                 &format!("{} cannot be removed: {error}", path.display()),

@@ -19,7 +19,12 @@ use uuid::Uuid;
 
 use super::Cluster;
 use crate::process::poll;
-use crate::raw::{Connection, code, s, topic_name};
+use crate::raw::{Connection, code, list_offsets_request, s, topic_name};
+
+/// A version of ListOffsets with leader epochs.
+const LIST_OFFSETS: i16 = 7;
+/// The special timestamp that asks for the log start offset.
+const EARLIEST: i64 = -2;
 
 /// A partition as a broker's Metadata shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,7 +151,8 @@ impl Cluster {
         })
     }
 
-    /// Waits until the awake brokers say that a partition has this leader and these in-sync replicas.
+    /// Waits until the awake brokers say that a partition has this leader and these in-sync replicas, and the leader,
+    /// if it is awake, acts as such: brokers, of either kind, tell a change before they carry it out.
     ///
     /// # Panics
     /// When they do not in time.
@@ -161,9 +167,39 @@ impl Cluster {
         let mut isr = isr.to_vec();
         isr.sort_unstable();
         let what = format!("{topic}-{partition} is led by {leader} with ISR {isr:?}");
-        self.wait_for_partition(topic, partition, &what, |view| {
+        let view = self.wait_for_partition(topic, partition, &what, |view| {
             view.leader == leader && view.isr == isr
-        })
+        });
+        let mut last = None;
+        let leads = |last: &mut Option<Result<i16>>| {
+            let error = self.ask_leader(topic, partition, &view);
+            let is_yet_to_act = matches!(
+                &error,
+                Ok(code::NOT_LEADER_OR_FOLLOWER
+                    | code::UNKNOWN_TOPIC_OR_PARTITION
+                    | code::UNKNOWN_LEADER_EPOCH)
+            );
+            *last = Some(error);
+            (!is_yet_to_act).then_some(())
+        };
+        if self.awake_brokers().contains(&leader)
+            && poll(Self::PATIENCE, || leads(&mut last)).is_none()
+        {
+            panic!(
+                "{what}, but the leader answers {last:?}\n{}",
+                self.ends_of_logs(20)
+            );
+        }
+        view
+    }
+
+    /// The error code with which the leader of a partition answers one who knows it as such.
+    fn ask_leader(&self, topic: &str, partition: i32, view: &PartitionView) -> Result<i16> {
+        let mut request = list_offsets_request(topic, partition, EARLIEST);
+        request.topics[0].partitions[0].current_leader_epoch = view.leader_epoch;
+        let reply = self.connect(view.leader)?.call(LIST_OFFSETS, &request)?;
+        let answered = reply.topics.first().and_then(|t| t.partitions.first());
+        Ok(answered.context("no partition in the answer")?.error_code)
     }
 
     /// Creates a topic with these replicas for each partition, waits until the awake brokers say that every replica

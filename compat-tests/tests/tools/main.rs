@@ -12,6 +12,7 @@ mod elections;
 mod failures;
 mod frame;
 mod groups;
+mod leaderless;
 mod log_dirs;
 mod measure;
 mod offsets;

@@ -19,7 +19,7 @@ pub(crate) use error::KafkaError;
 pub(crate) use leaders::{Results, TopicPartition, by_topic};
 pub(crate) use log_dirs::replicas_in;
 pub(crate) use metadata::{asked as asked_topic, topic_name};
-pub(crate) use offsets::{Committed, Committer, EARLIEST, LATEST};
+pub(crate) use offsets::{Committed, Committer, EARLIEST, LATEST, offsets_of};
 pub(crate) use properties::{ClientProperties, key_value};
 pub(crate) use topics::{PartitionInfo, TopicDescription, TopicListing};
 

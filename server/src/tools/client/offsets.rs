@@ -14,6 +14,7 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::{Message as _, StrBytes};
 
 use super::{Cluster, KafkaError, Results, TopicPartition, by_topic, topic_name};
+use crate::network::client::Client;
 
 /// ListOffsets' timestamp for the offset behind the last record.
 pub(crate) const LATEST: i64 = -1;
@@ -62,35 +63,9 @@ impl Cluster {
         timestamp: i64,
         isolation_level: i8,
     ) -> Result<Results<i64>, KafkaError> {
-        let min_version = first_version_with(timestamp);
         self.ask_leaders("listOffsets", partitions, async |leader, partitions| {
-            let request = list_request(partitions, timestamp, isolation_level);
-            let versions = min_version..=ListOffsetsRequest::VERSIONS.max;
             let client = self.client(leader).await?;
-            let response = match client.call_within(versions, |_| request).await {
-                Ok((_, response)) => response,
-                Err(error) => {
-                    let error = KafkaError::from(error);
-                    if error.is_retriable {
-                        return Err(error);
-                    }
-                    // A broker that does not know the timestamp: others may.
-                    let partitions = partitions.iter().cloned();
-                    return Ok(partitions
-                        .map(|partition| (partition, Err(error.clone())))
-                        .collect());
-                }
-            };
-            let topics = response.topics.into_iter();
-            let results = topics.flat_map(|topic| {
-                let name = topic.name.0.to_string();
-                topic.partitions.into_iter().map(move |found| {
-                    let partition = TopicPartition::new(name.as_str(), found.partition_index);
-                    let result = KafkaError::check(found.error_code, None);
-                    (partition, result.map(|()| found.offset))
-                })
-            });
-            Ok(results.collect())
+            offsets_of(&client, partitions, timestamp, isolation_level).await
         })
         .await
     }
@@ -161,6 +136,44 @@ impl Cluster {
         })
         .await
     }
+}
+
+/// As [`Cluster::list_offsets`], of partitions that the node at the other end leads. One attempt.
+///
+/// # Errors
+/// When the node cannot be reached or does not answer, which is retriable.
+pub(crate) async fn offsets_of(
+    client: &Client,
+    partitions: &[TopicPartition],
+    timestamp: i64,
+    isolation_level: i8,
+) -> Result<Results<i64>, KafkaError> {
+    let request = list_request(partitions, timestamp, isolation_level);
+    let versions = first_version_with(timestamp)..=ListOffsetsRequest::VERSIONS.max;
+    let response = match client.call_within(versions, |_| request).await {
+        Ok((_, response)) => response,
+        Err(error) => {
+            let error = KafkaError::from(error);
+            if error.is_retriable {
+                return Err(error);
+            }
+            // A broker that does not know the timestamp: others may.
+            let partitions = partitions.iter().cloned();
+            return Ok(partitions
+                .map(|partition| (partition, Err(error.clone())))
+                .collect());
+        }
+    };
+    let topics = response.topics.into_iter();
+    let results = topics.flat_map(|topic| {
+        let name = topic.name.0.to_string();
+        topic.partitions.into_iter().map(move |found| {
+            let partition = TopicPartition::new(name.as_str(), found.partition_index);
+            let result = KafkaError::check(found.error_code, None);
+            (partition, result.map(|()| found.offset))
+        })
+    });
+    Ok(results.collect())
 }
 
 fn list_request(

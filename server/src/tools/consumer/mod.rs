@@ -4,8 +4,11 @@ mod assignor;
 mod config;
 mod fetch;
 mod group;
+mod positions;
 mod records;
 mod subscription;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -14,18 +17,17 @@ use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use kafka_protocol::messages::MetadataRequest;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 pub(crate) use config::{ConsumerConfig, Reset};
 pub(crate) use group::decode_assignment;
 pub(crate) use records::Fetched;
 pub(crate) use subscription::{Received, Start, Subscription};
 
-use self::fetch::{Answer, Wanted};
+use self::fetch::Wanted;
 use self::group::{Membership, PUT_OUT, Pulse, REBALANCING};
-use super::client::{
-    ClientProperties, Cluster, EARLIEST, KafkaError, LATEST, TopicPartition, asked_topic,
-};
+use self::positions::{ListedOffsets, Position, no_offset};
+use super::client::{ClientProperties, Cluster, KafkaError, TopicPartition, asked_topic};
 
 /// How often topics are looked for that were not there, or have more partitions.
 const METADATA_INTERVAL: Duration = Duration::from_secs(5);
@@ -34,14 +36,13 @@ const MARGIN_TO_JOIN: Duration = Duration::from_secs(5);
 /// OFFSET_OUT_OF_RANGE
 const OUT_OF_RANGE: i16 = 1;
 
-/// How far a partition is read.
-#[derive(Debug, Clone, Default)]
-struct Position {
-    /// The offset to fetch next; `None` until it is known.
-    fetch: Option<i64>,
-    /// The offset behind what was handed out, which is committed.
-    consumed: Option<i64>,
-    leader: Option<i32>,
+/// How long closing may take, as in Kafka.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a leader has answered.
+enum Answer {
+    Fetch(fetch::Answer),
+    Offsets(ListedOffsets),
 }
 
 type InFlight = Pin<Box<dyn Future<Output = Answer>>>;
@@ -54,11 +55,13 @@ pub(crate) struct Consumer {
     membership: Option<Membership>,
     has_joined: bool,
     positions: BTreeMap<TopicPartition, Position>,
-    fetches: FuturesUnordered<InFlight>,
-    /// Leaders with a fetch on its way.
+    in_flight: FuturesUnordered<InFlight>,
+    /// Leaders with a request on its way.
     busy: Vec<i32>,
     received: VecDeque<Received>,
     next_metadata: Instant,
+    /// When leaders and offsets that are not known may be looked up.
+    next_look_up: Instant,
     next_commit: Option<Instant>,
     /// How long joining has taken.
     rebalance_time: Duration,
@@ -97,10 +100,11 @@ impl Consumer {
             membership,
             has_joined: false,
             positions: BTreeMap::new(),
-            fetches: FuturesUnordered::new(),
+            in_flight: FuturesUnordered::new(),
             busy: Vec::new(),
             received: VecDeque::new(),
             next_metadata: Instant::now(),
+            next_look_up: Instant::now(),
             rebalance_time: Duration::ZERO,
         })
     }
@@ -115,7 +119,8 @@ impl Consumer {
         !self.received.is_empty()
     }
 
-    /// The next record; `None` when there is none until the deadline. A record is consumed with that.
+    /// The next record; `None` when there is none until the deadline. A record is consumed with that. What is under way
+    /// then is begun anew with the next call: with a deadline that is sooner than a group can be joined, it never is.
     ///
     /// # Errors
     /// When nothing can be read any more.
@@ -139,35 +144,46 @@ impl Consumer {
 
     /// Keeps the assignment, fetches, and waits for what comes first.
     async fn step(&mut self, deadline: Option<Instant>) -> Result<(), KafkaError> {
-        self.assign().await?;
-        self.maybe_commit().await?;
-        self.find_positions().await?;
-        self.find_leaders().await?;
+        match deadline {
+            Some(deadline) => match timeout_at(deadline, self.prepare()).await {
+                Ok(result) => result?,
+                Err(_) => return Ok(()),
+            },
+            None => self.prepare().await?,
+        }
         self.begin_fetches();
         let heartbeat = self.membership.as_ref().map(Membership::next_heartbeat);
         let metadata = self.membership.is_none().then_some(self.next_metadata);
         let soon = self
             .positions
             .values()
-            .any(|position| position.leader.is_none())
-            .then(|| Instant::now() + self.config.retry_backoff);
+            .any(Position::is_incomplete)
+            .then_some(self.next_look_up);
         let wake = [heartbeat, metadata, deadline, soon].into_iter().flatten();
         let wake = wake
             .min()
             .unwrap_or_else(|| Instant::now() + METADATA_INTERVAL);
-        let answer = if self.fetches.is_empty() {
+        let answer = if self.in_flight.is_empty() {
             sleep_until(wake).await;
             None
         } else {
             tokio::select! {
-                answer = self.fetches.next() => answer,
+                answer = self.in_flight.next() => answer,
                 () = sleep_until(wake) => None,
             }
         };
         match answer {
-            Some(answer) => self.settle(answer),
+            Some(Answer::Fetch(answer)) => self.settle(answer),
+            Some(Answer::Offsets(listed)) => self.on_offsets(listed),
             None => Ok(()),
         }
+    }
+
+    /// All that comes before a fetch. Where it is dropped, what was found until then stays.
+    async fn prepare(&mut self) -> Result<(), KafkaError> {
+        self.assign().await?;
+        self.maybe_commit().await?;
+        self.look_up().await
     }
 
     /// Learns which partitions are to be read.
@@ -204,7 +220,7 @@ impl Consumer {
             self.positions.entry(partition).or_insert_with(|| Position {
                 fetch,
                 consumed: fetch,
-                leader: None,
+                ..Position::default()
             });
         }
         Ok(())
@@ -232,6 +248,7 @@ impl Consumer {
         let partitions = membership.join(&topics).await?;
         self.has_joined = true;
         self.received.clear();
+        self.next_look_up = Instant::now();
         self.positions = partitions
             .into_iter()
             .map(|partition| (partition, Position::default()))
@@ -306,99 +323,6 @@ impl Consumer {
         }
     }
 
-    /// Finds where to begin: at the committed offset, or where the configuration says.
-    async fn find_positions(&mut self) -> Result<(), KafkaError> {
-        let unknown = |positions: &BTreeMap<TopicPartition, Position>| -> Vec<TopicPartition> {
-            let positions = positions.iter();
-            positions
-                .filter(|(_, position)| position.fetch.is_none())
-                .map(|(partition, _)| partition.clone())
-                .collect()
-        };
-        let mut missing = unknown(&self.positions);
-        if missing.is_empty() {
-            return Ok(());
-        }
-        if let (Some(group), true) = (&self.config.group, self.membership.is_some()) {
-            let committed = self.cluster.committed(group).await?;
-            for partition in &missing {
-                let found = committed.get(partition).map(|committed| committed.offset);
-                // After OFFSET_OUT_OF_RANGE the committed offset helps no more.
-                if let (Some(offset), Some(position)) = (found, self.positions.get_mut(partition))
-                    && position.consumed.is_none()
-                {
-                    (position.fetch, position.consumed) = (Some(offset), Some(offset));
-                }
-            }
-            missing = unknown(&self.positions);
-        }
-        let timestamp = match (&self.subscription, self.config.reset) {
-            (Subscription::Partition(_, Start::At(offset)), reset) => {
-                let place = missing
-                    .first()
-                    .and_then(|first| self.positions.get_mut(first));
-                if let Some(position) = place
-                    && position.consumed.is_none()
-                {
-                    (position.fetch, position.consumed) = (Some(*offset), Some(*offset));
-                    return Ok(());
-                }
-                timestamp(reset)
-            }
-            (Subscription::Partition(_, Start::Earliest), _) => Some(EARLIEST),
-            (Subscription::Partition(_, Start::Latest), _) => Some(LATEST),
-            (_, reset) => timestamp(reset),
-        };
-        let Some(timestamp) = timestamp else {
-            return match missing.is_empty() {
-                true => Ok(()),
-                false => Err(no_offset(&missing)),
-            };
-        };
-        let isolation_level = i8::from(self.config.is_read_committed);
-        let found = self
-            .cluster
-            .list_offsets(missing, timestamp, isolation_level)
-            .await?;
-        for (partition, offset) in found {
-            let offset = match offset {
-                Ok(offset) => offset,
-                Err(error) if error.is_retriable => continue,
-                Err(error) => return Err(error),
-            };
-            if let Some(position) = self.positions.get_mut(&partition) {
-                (position.fetch, position.consumed) = (Some(offset), Some(offset));
-            }
-        }
-        Ok(())
-    }
-
-    async fn find_leaders(&mut self) -> Result<(), KafkaError> {
-        let missing: Vec<_> = self
-            .positions
-            .iter()
-            .filter(|(_, position)| position.leader.is_none())
-            .map(|(partition, _)| partition.clone())
-            .collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let leaders = match self
-            .cluster
-            .leaders_now(&missing.into_iter().collect())
-            .await
-        {
-            Err(error) if error.is_retriable => return Ok(()),
-            result => result?,
-        };
-        for (partition, leader) in leaders {
-            if let (Ok(leader), Some(position)) = (leader, self.positions.get_mut(&partition)) {
-                position.leader = (leader >= 0).then_some(leader);
-            }
-        }
-        Ok(())
-    }
-
     fn begin_fetches(&mut self) {
         let mut of_leader: BTreeMap<i32, Wanted> = BTreeMap::new();
         for (partition, position) in &self.positions {
@@ -412,16 +336,14 @@ impl Consumer {
         for (leader, wanted) in of_leader {
             self.busy.push(leader);
             let client = self.cluster.connection(leader);
-            self.fetches.push(Box::pin(fetch::fetch(
-                client,
-                leader,
-                wanted,
-                self.config.clone(),
-            )));
+            let config = self.config.clone();
+            self.in_flight.push(Box::pin(async move {
+                Answer::Fetch(fetch::fetch(client, leader, wanted, config).await)
+            }));
         }
     }
 
-    fn settle(&mut self, answer: Answer) -> Result<(), KafkaError> {
+    fn settle(&mut self, answer: fetch::Answer) -> Result<(), KafkaError> {
         self.busy.retain(|leader| *leader != answer.leader);
         for found in answer.partitions {
             let Some(position) = self.positions.get_mut(&found.partition) else {
@@ -456,8 +378,16 @@ impl Consumer {
     /// Commits, and leaves the group.
     ///
     /// # Errors
-    /// When the coordinator refuses the commit; the group is left all the same.
-    pub(crate) async fn close(mut self) -> Result<(), KafkaError> {
+    /// When the coordinator refuses the commit; the group is left all the same. When it does not answer in time.
+    pub(crate) async fn close(self) -> Result<(), KafkaError> {
+        let closed = timeout(CLOSE_TIMEOUT, self.commit_and_leave()).await;
+        closed.unwrap_or_else(|_| {
+            let text = "Timed out waiting for the coordinator of the group while closing";
+            Err(KafkaError::of_client("TimeoutException", text))
+        })
+    }
+
+    async fn commit_and_leave(mut self) -> Result<(), KafkaError> {
         let committed = match self.config.auto_commit {
             Some(_) => self.commit().await,
             None => Ok(()),
@@ -468,23 +398,4 @@ impl Consumer {
         };
         committed.and(left)
     }
-}
-
-fn timestamp(reset: Reset) -> Option<i64> {
-    match reset {
-        Reset::Earliest => Some(EARLIEST),
-        Reset::Latest => Some(LATEST),
-        Reset::None => None,
-    }
-}
-
-fn no_offset(partitions: &[TopicPartition]) -> KafkaError {
-    let names: Vec<_> = partitions.iter().map(ToString::to_string).collect();
-    KafkaError::of_client(
-        "NoOffsetForPartitionException",
-        format!(
-            "Undefined offset with no reset policy for partitions: [{}]",
-            names.join(", ")
-        ),
-    )
 }

@@ -108,3 +108,57 @@ fn a_group_without_a_coordinator_is_not_waited_for_any_longer() {
         assert_eq!(ours_at_once(&bootstrap, "console-consumer", &read), "");
     });
 }
+
+#[test]
+fn offsets_of_a_group_without_the_leader_of_a_partition() {
+    for_each_cluster(&options(), |cluster| {
+        with_topics(cluster, 1);
+        let all = ["--topic", "parts", "--from-beginning", "--group", "g"];
+        let all = [&all[..], &["--max-messages", "60"]].concat();
+        ours_at_once(&cluster.bootstrap(), "console-consumer", &all);
+        lose_3(cluster);
+        let bootstrap = cluster.bootstrap_of(&[1, 2]);
+        let tool = "consumer-groups";
+        let both = |args: &[&str]| {
+            ours_at_once(&bootstrap, tool, args);
+            both_via(&bootstrap, cluster, tool, args).same()
+        };
+        let described = both(&["--describe", "--group", "g"]);
+        let cells = |row: &str| -> Vec<String> {
+            let cells = row.split_whitespace().skip(2);
+            cells.take(4).map(str::to_owned).collect()
+        };
+        let rows: Vec<_> = described.lines().skip(2).map(cells).collect();
+        assert_eq!(rows.len(), 3, "{described}");
+        let [led, lost] = [&rows[0], &rows[2]];
+        assert_eq!(led[1..], [&led[2][..], &led[2], "0"], "{described}");
+        assert_eq!(lost[2..], ["-", "-"], "{described}");
+        assert_ne!(lost[1], "-", "{described}");
+        both(&["--describe", "--group", "g", "--verbose"]);
+
+        let of_group = |args: &[&str]| {
+            let reset = ["--reset-offsets", "--group", "g"];
+            both(&[&reset[..], args].concat())
+        };
+        let refused = "\nError: Executing consumer group command failed due to The partitions \"parts-2\" have no leader\n";
+        let some = ["--topic", "parts:1,2", "--to-earliest", "--execute"];
+        assert_eq!(of_group(&some), refused);
+        assert_eq!(both(&["--describe", "--group", "g"]), described);
+        let all = ["--dry-run", "--all-topics"];
+        for to in [
+            &["--to-latest"][..],
+            &["--to-current"],
+            &["--to-offset", "0"],
+            &["--shift-by", "-1"],
+        ] {
+            assert_eq!(of_group(&[&all[..], to].concat()), refused);
+        }
+        let both_wrong = of_group(&["--dry-run", "--topic", "parts:2,3", "--to-latest"]);
+        assert!(
+            both_wrong.contains("\"parts-3\" do not exist"),
+            "{both_wrong}"
+        );
+        let led = of_group(&["--topic", "parts:0", "--to-earliest", "--dry-run"]);
+        assert_eq!(led.lines().count(), 3, "{led}");
+    });
+}

@@ -14,6 +14,8 @@ use super::{Cluster, KafkaError};
 const PATIENCE_WITH_UNKNOWN: Duration = Duration::from_secs(3);
 /// UNKNOWN_TOPIC_OR_PARTITION
 const UNKNOWN: i16 = 3;
+/// LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND
+const NO_LEADER: [i16; 2] = [5, 72];
 
 /// A partition of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -141,6 +143,34 @@ impl Cluster {
         let response = self.try_metadata(&request).await?;
         Ok(leaders_of(partitions, &response))
     }
+
+    /// Those of these partitions that exist and have no leader now. Retried until a node answers.
+    ///
+    /// # Errors
+    /// When nobody answers.
+    pub(crate) async fn without_leader(
+        &self,
+        partitions: &BTreeSet<TopicPartition>,
+    ) -> Result<BTreeSet<TopicPartition>, KafkaError> {
+        if partitions.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let leaders = self.retry("describeTopics", async || {
+            self.leaders_now(partitions).await
+        });
+        Ok(leaderless(leaders.await?))
+    }
+}
+
+fn leaderless(leaders: Results<i32>) -> BTreeSet<TopicPartition> {
+    let leaders = leaders.into_iter();
+    leaders
+        .filter(|(_, leader)| match leader {
+            Ok(leader) => *leader < 0,
+            Err(error) => NO_LEADER.contains(&error.code),
+        })
+        .map(|(partition, _)| partition)
+        .collect()
 }
 
 fn leaders_of(partitions: &BTreeSet<TopicPartition>, response: &MetadataResponse) -> Results<i32> {
@@ -198,6 +228,16 @@ mod tests {
             .map(|leader| leader.map_err(|error| error.code))
             .collect();
         assert_eq!(leaders, [Ok(7), Err(5), Err(3), Err(3)]);
+    }
+
+    #[test]
+    fn a_partition_that_is_not_there_is_not_one_without_a_leader() {
+        let failed = |code| Err(KafkaError::new(code, None));
+        let leaders = [Ok(1), Ok(-1), failed(5), failed(72), failed(3), failed(29)];
+        let leaders = (0..).zip(leaders);
+        let leaders = leaders.map(|(index, leader)| (TopicPartition::new("t", index), leader));
+        let expected = [1, 2, 3].map(|index| TopicPartition::new("t", index));
+        assert_eq!(leaderless(leaders.collect()), BTreeSet::from(expected));
     }
 
     #[test]

@@ -42,7 +42,10 @@ pub(super) async fn rows(cluster: &Cluster, group: &Description) -> Result<Vec<R
     let committed = cluster.committed(&group.id).await?;
     let assigned = group.members.iter().flat_map(|member| &member.assignment);
     let all: BTreeSet<_> = committed.keys().chain(assigned).cloned().collect();
-    let ends = cluster.list_offsets(all, LATEST, 0).await?;
+    // Nobody knows the end of a partition that nobody leads: its row goes without.
+    let without_leader = cluster.without_leader(&all).await?;
+    let led = all.difference(&without_leader).cloned();
+    let ends = cluster.list_offsets(led, LATEST, 0).await?;
     let ends = ends
         .into_iter()
         .filter_map(|(partition, end)| Some((partition, end.ok()?)))

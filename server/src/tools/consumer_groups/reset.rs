@@ -118,7 +118,8 @@ fn bare(error: KafkaError) -> Failure {
     Failure::Kafka(error.message)
 }
 
-async fn check_existence(
+/// Each partition must be there and have a leader.
+async fn check_leaders(
     cluster: &Cluster,
     partitions: &BTreeSet<TopicPartition>,
 ) -> Result<(), Failure> {
@@ -128,13 +129,18 @@ async fn check_existence(
     let topics: Vec<_> = by_topic(partitions).into_keys().collect();
     let existing = cluster.partitions_of(&topics).await.map_err(bare)?;
     let missing: Vec<_> = partitions.difference(&existing).collect();
-    if missing.is_empty() {
-        return Ok(());
+    if !missing.is_empty() {
+        let text = format!("The partitions \"{}\" do not exist", joined(missing));
+        return Err(Failure::Kafka(text));
     }
-    Err(Failure::Kafka(format!(
-        "The partitions \"{}\" do not exist",
-        joined(missing)
-    )))
+    let without_leader = cluster.without_leader(partitions).await?;
+    match without_leader.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Kafka(format!(
+            "The partitions \"{}\" have no leader",
+            joined(&without_leader)
+        ))),
+    }
 }
 
 async fn plan(
@@ -144,7 +150,7 @@ async fn plan(
     out: &mut dyn Write,
 ) -> Result<Offsets, Failure> {
     let partitions = scope(arguments, cluster, group).await?;
-    check_existence(cluster, &partitions).await?;
+    check_leaders(cluster, &partitions).await?;
     if let Some(offset) = arguments.to_offset {
         let wanted = partitions.into_iter().map(|partition| (partition, offset));
         return within_range(cluster, wanted.collect()).await;

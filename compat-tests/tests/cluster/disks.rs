@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use compat_tests::cluster::{
     Cluster, ClusterOptions, SmallDisk, for_each_cluster, for_highwater_cluster,
@@ -157,7 +156,6 @@ fn a_leader_whose_log_directory_fails_hands_over_and_returns_after_a_restart() {
         let gone = directories.folder.path().join("gone");
         std::fs::rename(&logs, &gone).unwrap();
         let (error, taken) = produce_until_refused(&mut connection, &topic, 40);
-        let failed = Instant::now();
         assert!(
             [code::KAFKA_STORAGE_ERROR, code::NOT_LEADER_OR_FOLLOWER].contains(&error),
             "{error}"
@@ -174,7 +172,6 @@ fn a_leader_whose_log_directory_fails_hands_over_and_returns_after_a_restart() {
         );
         let mut connection = cluster.connect(2).unwrap();
         assert_eq!(produce_all(&mut connection, &topic, "after"), 1 + taken);
-        assert!(failed.elapsed() < Duration::from_secs(15), "{failed:?}");
         end_on(cluster, 2, &topic, taken + 2);
         // What lies in the other directory goes on.
         let other = topic_in(
@@ -272,12 +269,10 @@ fn a_leader_with_a_full_disk_lets_another_lead_until_there_is_space() {
         let mut connection = cluster.connect(1).unwrap();
         let (error, taken) = produce_until_refused(&mut connection, &topic, 400);
         assert_eq!(error, code::KAFKA_STORAGE_ERROR);
-        let refused = Instant::now();
         cluster.wait_for_partition(&topic, 0, "broker 2 leads", |view| view.leader == 2);
         let mut connection = cluster.connect(2).unwrap();
         let reply = produce(&mut connection, &topic, -1, LONG, big(0));
         assert_eq!((reply.error_code, reply.base_offset), (code::NONE, taken));
-        assert!(refused.elapsed() < Duration::from_secs(15), "{refused:?}");
         // The first one cannot follow either, and is not in the way of more.
         for number in 1..60 {
             let reply = produce(&mut connection, &topic, -1, LONG, big(number));

@@ -3,7 +3,6 @@
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use compat_tests::cluster::for_each_shared_cluster;
 use compat_tests::process::free_port;
@@ -61,7 +60,6 @@ fn nobody_there_is_said_in_one_sentence() {
     let file = file_of("default.api.timeout.ms=1500\n");
     let config = file.path().to_str().unwrap();
     let nobody = format!("127.0.0.1:{}", free_port().unwrap());
-    let began = Instant::now();
     let (status, out, err) = run(
         "log-dirs",
         &[
@@ -72,7 +70,6 @@ fn nobody_there_is_said_in_one_sentence() {
             "--describe",
         ],
     );
-    assert!(began.elapsed() < Duration::from_secs(10));
     assert_eq!((status, out.as_str()), (1, ""), "{err}");
     let last = err.lines().last().unwrap();
     assert!(

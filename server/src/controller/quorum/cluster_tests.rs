@@ -3,7 +3,7 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use support::{Cluster, wait_until};
 
@@ -152,13 +152,11 @@ fn a_leader_that_is_cut_off_refuses_and_follows_when_it_is_back() {
     cluster.create(first, "a").expect("created");
     cluster.isolate(first);
     // On its way when the lease ends: nobody knows what becomes of it.
-    let began = Instant::now();
     let error = cluster.create(first, "lost").expect_err("no majority");
     assert!(
         matches!(error, ControllerError::NotController { .. }),
         "{error}"
     );
-    assert!(began.elapsed() < Duration::from_secs(5));
     wait_until("it is not active", || !cluster.handle(first).is_active());
     let known = cluster.handle(first).active_controller().borrow().clone();
     assert_eq!(known, None);

@@ -126,7 +126,6 @@ async fn a_leader_that_is_not_there_or_does_not_answer_holds_up_nobody_else() {
     let received = consumer.next(Some(deadline)).await.unwrap().unwrap();
     assert_eq!(received.partition, TopicPartition::new("t", 1));
     assert_eq!(received.fetched.record.offset, 7);
-    assert!(Instant::now() < deadline);
     // The others are still looked for, and there is nothing more.
     let deadline = Instant::now() + Duration::from_millis(300);
     assert!(consumer.next(Some(deadline)).await.unwrap().is_none());

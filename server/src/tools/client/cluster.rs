@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::bootstrap::{parse_bootstrap, resolvable};
+use super::reachable::ask_any;
 use super::{ClientProperties, KafkaError};
 use crate::network::client::{Backoff, Client, ClientConfig, random};
 use crate::tools::ToolError;
@@ -185,30 +186,21 @@ impl Cluster {
         .await
     }
 
-    /// One attempt of [`call_any`](Self::call_any): each node once.
+    /// One attempt of [`call_any`](Self::call_any): each node once, first those that are connected to.
     ///
     /// # Errors
     /// The error of the last node, or the first that is not retriable.
     pub(crate) async fn try_any<R: Request>(&self, request: &R) -> Result<R::Response, KafkaError> {
-        let mut clients: Vec<_> = {
-            let known = self.known.lock();
-            known
-                .values()
-                .map(|node| Arc::clone(&node.client))
-                .collect()
-        };
+        let mut clients = self.known_clients();
         clients.extend(self.bootstrap.iter().cloned());
-        let mut last = KafkaError::retriable("TimeoutException", "there is no node to ask");
-        for client in clients {
-            match client.call(request).await {
-                Ok(response) => return Ok(response),
-                Err(error) => last = KafkaError::from(error),
-            }
-            if !last.is_retriable {
-                return Err(last);
-            }
-        }
-        Err(last)
+        ask_any(clients, async |client| client.call(request).await).await
+    }
+
+    /// The connections to the nodes that the metadata has named, in the order of their ids.
+    fn known_clients(&self) -> Vec<Arc<Client>> {
+        let known = self.known.lock();
+        let clients = known.values().map(|node| Arc::clone(&node.client));
+        clients.collect()
     }
 
     /// Asks one node. One attempt.
@@ -357,25 +349,18 @@ impl Cluster {
         if self.known.lock().is_empty() {
             self.refresh().await?;
         }
-        let mut last = KafkaError::new(15, None);
-        let ids: Vec<i32> = self.known.lock().keys().copied().collect();
-        for id in ids {
-            let client = self.client(id).await?;
-            let request = |_| {
-                FindCoordinatorRequest::default()
-                    .with_key(key.clone())
-                    .with_key_type(GROUP_KEY)
-            };
-            match client.call_within(FIND_ONE_COORDINATOR, request).await {
-                Ok((_, response)) => {
-                    KafkaError::check(response.error_code, response.error_message.as_deref())?;
-                    let BrokerId(coordinator) = response.node_id;
-                    return Ok(coordinator);
-                }
-                Err(error) => last = KafkaError::from(error),
-            }
-        }
-        Err(last)
+        let request = |_| {
+            FindCoordinatorRequest::default()
+                .with_key(key.clone())
+                .with_key_type(GROUP_KEY)
+        };
+        let (_, response) = ask_any(self.known_clients(), async |client| {
+            client.call_within(FIND_ONE_COORDINATOR, request).await
+        })
+        .await?;
+        KafkaError::check(response.error_code, response.error_message.as_deref())?;
+        let BrokerId(coordinator) = response.node_id;
+        Ok(coordinator)
     }
 
     /// Asks the coordinator of a group, found anew for each attempt. `ask` gets its id.

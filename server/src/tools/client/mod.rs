@@ -11,6 +11,7 @@ mod log_dirs;
 mod metadata;
 mod offsets;
 mod properties;
+mod reachable;
 mod topics;
 
 pub(crate) use cluster::{Cluster, Endpoint, NodeInfo};

@@ -1,6 +1,8 @@
 import java.util.Properties;
 
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.CloseOptions;
+import org.apache.kafka.streams.CloseOptions.GroupMembershipOperation;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
@@ -30,9 +32,6 @@ public final class Streams {
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.String().getClass());
         settings.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 500);
-        // A run that has ended does not leave its group by itself: the next one would wait for its session.
-        settings.put(StreamsConfig.consumerPrefix("session.timeout.ms"), 6000);
-        settings.put(StreamsConfig.consumerPrefix("heartbeat.interval.ms"), 500);
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream(arguments[2])
                 .selectKey((key, value) -> key.substring(key.length() - 1))
@@ -40,14 +39,15 @@ public final class Streams {
                 .count(Materialized.as("counts"))
                 .toStream()
                 .foreach(Streams::say);
-        try (KafkaStreams streams = new KafkaStreams(builder.build(), settings)) {
-            streams.setUncaughtExceptionHandler(exception -> {
-                exception.printStackTrace();
-                Runtime.getRuntime().halt(1);
-                return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
-            });
-            streams.start();
-            while (System.in.read() >= 0) {}
-        }
+        KafkaStreams streams = new KafkaStreams(builder.build(), settings);
+        streams.setUncaughtExceptionHandler(exception -> {
+            exception.printStackTrace();
+            Runtime.getRuntime().halt(1);
+            return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+        });
+        streams.start();
+        while (System.in.read() >= 0) {}
+        // Else the next run would wait for the session of this one.
+        streams.close(CloseOptions.groupMembershipOperation(GroupMembershipOperation.LEAVE_GROUP));
     }
 }

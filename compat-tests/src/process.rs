@@ -1,8 +1,10 @@
 //! A child process that cannot outlive the tests.
 
 use std::fs::File;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -171,25 +173,66 @@ pub fn eventually<T>(limit: Duration, what: &str, probe: impl FnMut() -> Option<
     poll(limit, probe).unwrap_or_else(|| panic!("not within {limit:?}: {what}"))
 }
 
-/// A port on 127.0.0.1 that nobody listens on, outside the range that outgoing connections take theirs from.
+/// A port on 127.0.0.1 that nobody listens on, outside the range that outgoing connections take theirs from. This process
+/// gives none twice: who is given one listens on it only later, a JVM by seconds.
 ///
 /// # Errors
-/// When none of a thousand tries is free.
+/// When none of a thousand tries is free, or all were given.
 pub fn free_port() -> Result<u16> {
-    use std::hash::{BuildHasher, RandomState};
-    let random = RandomState::new();
-    for attempt in 0..1000_u32 {
-        let port = 12_000 + u16::try_from(random.hash_one(attempt) % 20_000)?;
-        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return Ok(port);
+    static PORTS: LazyLock<Mutex<Ports>> =
+        LazyLock::new(|| Mutex::new(Ports::beginning_anywhere()));
+    let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut free = ports.by_ref().take(1000);
+    free.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .context("no free port on 127.0.0.1")
+}
+
+/// The ports from 12,000 on, each once and none beside the one before.
+#[derive(Debug)]
+struct Ports {
+    begin: u32,
+    given: u32,
+}
+
+impl Ports {
+    const FIRST: u32 = 12_000;
+    const COUNT: u32 = 20_000;
+    /// Has no factor in common with the count, so that all have their turn.
+    const STRIDE: u32 = 7919;
+
+    /// Other processes of tests begin elsewhere.
+    fn beginning_anywhere() -> Self {
+        let random = RandomState::new().hash_one(());
+        let begin = random % u64::from(Self::COUNT);
+        Self {
+            begin: u32::try_from(begin).unwrap_or(0),
+            given: 0,
         }
     }
-    bail!("no free port on 127.0.0.1")
+}
+
+impl Iterator for Ports {
+    type Item = u16;
+
+    fn next(&mut self) -> Option<u16> {
+        let index = self.given;
+        self.given = Some(index + 1).filter(|given| *given <= Self::COUNT)?;
+        let place = (self.begin + index * Self::STRIDE) % Self::COUNT;
+        u16::try_from(Self::FIRST + place).ok()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_port_is_given_once() {
+        let mut ports: Vec<u16> = Ports::beginning_anywhere().collect();
+        assert!(ports.windows(2).all(|pair| pair[0].abs_diff(pair[1]) > 100));
+        ports.sort_unstable();
+        assert!(ports.into_iter().eq(12_000..32_000));
+    }
 
     #[test]
     fn a_paused_process_does_nothing_more_until_it_goes_on() {

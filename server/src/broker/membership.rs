@@ -104,10 +104,14 @@ impl Membership {
         let was_let_go = tokio::select! {
             was_let_go = let_go => was_let_go,
             () = no_controller(broker) => false,
+            // Then there is nothing left to hand over. A controller may still count as active here that has stopped too.
+            () = self.lifecycle.until_session_ends() => false,
         };
         match was_let_go {
             true => tracing::info!("other brokers lead what this one led"),
-            false => tracing::warn!("stopping although this broker still leads partitions"),
+            false => tracing::warn!(
+                "stopping although no controller has moved away what this broker leads"
+            ),
         }
     }
 

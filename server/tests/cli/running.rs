@@ -388,3 +388,23 @@ fn a_cluster_leaves_the_files_of_nodes_that_run_as_they_are() {
     assert_eq!(files, 1, "no properties file is written");
     drop(running);
 }
+
+#[test]
+fn a_cluster_with_a_port_in_use_makes_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().join("cluster");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    // That of the third broker's controller.
+    let first = (port - 5).to_string();
+    let mut command = highwater(&["cluster", "--brokers", "3", "--port", &first, "--data-dir"]);
+    command.arg(&data);
+    let error = refused(command);
+    // Others may have taken one of the five before it meanwhile.
+    assert!(
+        error.starts_with("highwater: port ") && error.contains("(choose others with --port)"),
+        "{error}"
+    );
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(!data.exists());
+}

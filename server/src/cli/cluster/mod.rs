@@ -4,6 +4,7 @@ pub(super) mod children;
 pub(super) mod plan;
 
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
@@ -60,8 +61,6 @@ pub(super) fn cluster(arguments: &ClusterArguments) -> ExitCode {
 async fn run(arguments: &ClusterArguments) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let mut signals = StopSignals::listen()?;
-    std::fs::create_dir_all(&arguments.data_dir)
-        .with_context(|| format!("cannot make {}", arguments.data_dir.display()))?;
     let plan = ClusterPlan {
         brokers: arguments.brokers,
         first_port: arguments.port,
@@ -76,6 +75,9 @@ async fn run(arguments: &ClusterArguments) -> anyhow::Result<ExitCode> {
             bail!("{} is in use by another broker", node.log_dir.display());
         }
     }
+    check_ports(plan.ports())?;
+    std::fs::create_dir_all(&plan.data_dir)
+        .with_context(|| format!("cannot make {}", plan.data_dir.display()))?;
     let (sender, mut events) = mpsc::channel(64);
     let mut running = BTreeMap::new();
     for node in &nodes {
@@ -159,6 +161,15 @@ fn cluster_id(nodes: &[NodePlan]) -> anyhow::Result<String> {
         }
     }
     Ok(log_dirs::new_cluster_id())
+}
+
+/// Whether nobody listens on these ports. Else brokers that have theirs would wait for those that do not start.
+fn check_ports(ports: impl Iterator<Item = u16>) -> anyhow::Result<()> {
+    for port in ports {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .with_context(|| format!("port {port} cannot be used (choose others with --port)"))?;
+    }
+    Ok(())
 }
 
 pub(super) fn write_properties(file: &Path, text: &str) -> anyhow::Result<()> {

@@ -67,6 +67,12 @@ impl ClusterPlan {
         addresses.collect::<Vec<_>>().join(",")
     }
 
+    /// The ports of all listeners.
+    pub(super) fn ports(&self) -> impl Iterator<Item = u16> {
+        let of_brokers = (1..=self.brokers).map(|id| self.client_port(id));
+        of_brokers.chain((1..=self.controllers()).map(|id| self.controller_port(id)))
+    }
+
     fn client_port(&self, id: u16) -> u16 {
         self.first_port + PORTS_PER_NODE * (id - 1)
     }
@@ -172,6 +178,10 @@ mod tests {
             ["127.0.0.1:9092", "127.0.0.1:9094", "127.0.0.1:9096"]
         );
         assert_eq!(plan(3).bootstrap_servers(), addresses.join(","));
+        let mut ports: Vec<u16> = plan(3).ports().collect();
+        ports.sort_unstable();
+        assert!(ports.into_iter().eq(9092..9098));
+        assert_eq!(plan(4).ports().count(), 4 + 3);
         for node in &nodes {
             assert_eq!(setting(node, "process.roles"), Some("broker,controller"));
             assert_eq!(

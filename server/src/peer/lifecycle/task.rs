@@ -87,6 +87,23 @@ impl BrokerLifecycle {
         self.session_end.subscribe()
     }
 
+    /// Waits until no controller has taken a heartbeat for a session, or until this broker is fenced: others may lead then
+    /// what it leads.
+    pub async fn until_session_ends(&self) {
+        let mut session_end = self.session_end();
+        loop {
+            let end = *session_end.borrow_and_update();
+            let Some(end) = end.filter(|end| *end > Instant::now()) else {
+                return;
+            };
+            tokio::select! {
+                // The sender lives as long as `self`.
+                _ = session_end.changed() => {}
+                () = sleep_until(end) => {}
+            }
+        }
+    }
+
     /// Tells the life cycle something from outside of [`run`](Self::run).
     fn tell<R>(&self, tell: impl FnOnce(&mut Lifecycle, i64) -> R) -> R {
         let told = self.update(tell);

@@ -84,10 +84,18 @@ struct Fixture {
     controller: Arc<Controller>,
     lifecycle: Arc<BrokerLifecycle>,
     running: JoinHandle<()>,
-    _fake: FakeNode,
+    fake: FakeNode,
 }
 
 async fn fixture(refusals: usize, registration_timeout_ms: i64) -> Fixture {
+    fixture_with(refusals, registration_timeout_ms, 9000).await
+}
+
+async fn fixture_with(
+    refusals: usize,
+    registration_timeout_ms: i64,
+    session_timeout_ms: i64,
+) -> Fixture {
     let controller = Arc::new(Controller {
         refusals: AtomicUsize::new(refusals),
         ..Controller::default()
@@ -117,7 +125,7 @@ async fn fixture(refusals: usize, registration_timeout_ms: i64) -> Fixture {
     let channels = ControllerChannels::new(NODE_ID, handle.active_controller(), local, client);
     let settings = LifecycleSettings {
         heartbeat_interval_ms: 20,
-        session_timeout_ms: 9000,
+        session_timeout_ms,
         registration_timeout_ms,
     };
     let lifecycle = BrokerLifecycle::new(settings, &handle);
@@ -129,7 +137,7 @@ async fn fixture(refusals: usize, registration_timeout_ms: i64) -> Fixture {
         controller,
         lifecycle,
         running: tokio::spawn(running),
-        _fake: fake,
+        fake,
     }
 }
 
@@ -167,7 +175,7 @@ async fn a_broker_registers_catches_up_is_unfenced_and_is_let_go() {
         controller,
         lifecycle,
         running,
-        _fake,
+        fake: _fake,
     } = fixture(0, 60_000).await;
     lifecycle.set_ready_to_unfence();
     while handle.broker_epoch().0 != EPOCH {
@@ -216,4 +224,30 @@ async fn a_broker_that_is_not_taken_in_time_ends() {
         "{refused}"
     );
     fixture.running.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_ends_when_no_controller_answers() {
+    let fixture = fixture_with(0, 60_000, 3000).await;
+    let lifecycle = &fixture.lifecycle;
+    lifecycle.set_ready_to_unfence();
+    publish(&fixture.node, EPOCH);
+    lifecycle.until_running().await.unwrap();
+    let seen = || fixture.controller.heartbeats.load(Ordering::Relaxed);
+    let before = seen();
+    let more = async {
+        while seen() < before + 10 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = lifecycle.until_session_ends() => panic!("heartbeats are answered"),
+        () = more => {}
+    }
+    fixture.node.quorum.set_active_controller(None);
+    drop(fixture.fake);
+    tokio::time::timeout(PATIENCE, lifecycle.until_session_ends())
+        .await
+        .unwrap();
+    fixture.running.abort();
 }

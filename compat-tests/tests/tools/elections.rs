@@ -78,7 +78,7 @@ fn elections_are_told_alike() {
         ])
         .refused();
         elect(&["--election-type", "any", "--all-topic-partitions"])
-            .refused_with("invalid value 'any'");
+            .refused_with("Cannot parse argument 'any' of option election-type");
     });
 }
 

@@ -150,7 +150,9 @@ fn what_can_never_be_sent_is_refused_alike() {
 /// A line that is given up is told while nobody types, and the next one finds the leader that has come back.
 #[test]
 fn after_what_was_given_up_the_rest_is_sent() {
-    for_each_cluster(&options(), |cluster| {
+    // A controller of Apache Kafka may take a broker that has left for one that lives until its session ends.
+    let options = options().set("broker.session.timeout.ms", 20_000);
+    for_each_cluster(&options, |cluster| {
         let bootstrap = with_lost_leaders(cluster);
         let mut child = own_tools::command("console-producer")
             .unwrap()

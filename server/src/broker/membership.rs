@@ -104,8 +104,6 @@ impl Membership {
         let was_let_go = tokio::select! {
             was_let_go = let_go => was_let_go,
             () = no_controller(broker) => false,
-            // Then there is nothing left to hand over. A controller may still count as active here that has stopped too.
-            () = self.lifecycle.until_session_ends() => false,
         };
         match was_let_go {
             true => tracing::info!("other brokers lead what this one led"),

@@ -89,7 +89,7 @@ impl BrokerLifecycle {
 
     /// Waits until no controller has taken a heartbeat for a session, or until this broker is fenced: others may lead then
     /// what it leads.
-    pub async fn until_session_ends(&self) {
+    pub(super) async fn until_session_ends(&self) {
         let mut session_end = self.session_end();
         loop {
             let end = *session_end.borrow_and_update();
@@ -166,15 +166,21 @@ impl BrokerLifecycle {
         }
     }
 
-    /// Asks the controller to move the broker's leaderships away, and waits until it is let go, at most for `patience`.
-    /// Says whether it was.
+    /// Asks the controller to move the broker's leaderships away, and waits until it is let go, at most for `patience`, and
+    /// no longer than its session: then there is nothing left to hand over. Says whether it was let go.
     pub async fn controlled_shutdown(&self, patience: Duration) -> bool {
         self.tell(Lifecycle::on_begin_controlled_shutdown);
         let mut state = self.state();
-        let let_go = state.wait_for(|state| *state == BrokerState::ShuttingDown);
-        timeout(patience, let_go)
-            .await
-            .is_ok_and(|state| state.is_ok())
+        let waiting = async {
+            tokio::select! {
+                // The sender lives as long as `self`.
+                _ = state.wait_for(|state| *state == BrokerState::ShuttingDown) => {}
+                () = self.until_session_ends() => {}
+            }
+        };
+        // Whether it was let go is asked below: one that is let go is fenced by the same answer, which ends its session.
+        let _ = timeout(patience, waiting).await;
+        self.lifecycle.lock().state() == BrokerState::ShuttingDown
     }
 
     /// Registers the broker and sends heartbeats until it is let go.

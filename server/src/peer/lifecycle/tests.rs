@@ -72,7 +72,8 @@ impl Controller {
         received.answer(
             &BrokerHeartbeatResponse::default()
                 .with_is_caught_up(is_caught_up)
-                .with_is_fenced(!is_caught_up || request.want_fence)
+                // One that is let go is fenced.
+                .with_is_fenced(!is_caught_up || request.want_fence || may_go)
                 .with_should_shut_down(may_go),
         )
     }

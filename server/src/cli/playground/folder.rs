@@ -8,14 +8,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use highwater_storage::log_manager::is_in_use;
 use tempfile::TempDir;
 
 /// What the name of every such folder begins with.
 const PREFIX: &str = "highwater-playground-";
 /// The file that a running playground has locked. It has this name only while it is locked.
 const LOCK_FILE: &str = "playground.lock";
-/// The file that a running node has locked in its data directory, as in Kafka.
-const NODE_LOCK_FILE: &str = ".lock";
 
 /// The folder of this playground.
 #[derive(Debug)]
@@ -63,7 +62,7 @@ pub(super) fn sweep(parent: &Path) -> Vec<PathBuf> {
     for path in named_so.map(|entry| entry.path()) {
         match is_left_behind(&path) {
             // Held until the folder is gone.
-            Ok(Some(_locks)) => match fs::remove_dir_all(&path) {
+            Ok(Some(_lock)) => match fs::remove_dir_all(&path) {
                 Ok(()) => removed.push(path),
                 Err(error) => {
                     tracing::debug!(%error, path = %path.display(), "the folder stays");
@@ -78,32 +77,24 @@ pub(super) fn sweep(parent: &Path) -> Vec<PathBuf> {
     removed
 }
 
-/// The locks of a folder that nobody uses; `None` of another.
-fn is_left_behind(path: &Path) -> io::Result<Option<Vec<File>>> {
+/// The lock of a folder that nobody uses; `None` of another.
+fn is_left_behind(path: &Path) -> io::Result<Option<File>> {
     let metadata = fs::symlink_metadata(path)?;
     if !metadata.is_dir() || metadata.uid() != rustix::process::geteuid().as_raw() {
         return Ok(None);
     }
-    let mut locks = vec![File::open(path.join(LOCK_FILE))?];
+    let lock = File::open(path.join(LOCK_FILE))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(fs::TryLockError::WouldBlock) => return Ok(None),
+        Err(fs::TryLockError::Error(error)) => return Err(error),
+    }
     for entry in fs::read_dir(path)? {
-        match File::open(entry?.path().join(NODE_LOCK_FILE)) {
-            Ok(lock) => locks.push(lock),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) => {}
-            Err(error) => return Err(error),
+        if is_in_use(&entry?.path()).map_err(io::Error::other)? {
+            return Ok(None);
         }
     }
-    for lock in &locks {
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Ok(None),
-            Err(fs::TryLockError::Error(error)) => return Err(error),
-        }
-    }
-    Ok(Some(locks))
+    Ok(Some(lock))
 }
 
 #[cfg(test)]
@@ -123,7 +114,7 @@ mod tests {
         let node = gone.join("broker-1");
         fs::create_dir_all(node.join("t-0")).expect("made");
         fs::write(node.join("t-0/log"), "records").expect("written");
-        let of_node = File::create(node.join(NODE_LOCK_FILE)).expect("made");
+        let of_node = File::create(node.join(".lock")).expect("made");
         of_node.try_lock().expect("locked");
         let unknown = parent.path().join(format!("{PREFIX}unknown"));
         fs::create_dir(&unknown).expect("made");
